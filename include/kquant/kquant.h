@@ -1,0 +1,282 @@
+// kquant: quantize f32 blocks to Q8_K records, and dot products of Q4_K and Q8_K records, with the
+// same bits on every Vulkan and OpenCL driver. CONTRACT.md, beside this file, says what the bits are.
+//
+// Three levels, each built on the one before:
+//   data       kq_kernels(): the kernels, for your own pipelines
+//   bring      <kquant/vulkan.h>, <kquant/opencl.h>: your device, your command buffer or queue
+//   own        kq_device, below: the library opens a device and owns memory on it
+//
+// A block is 256 values, a record is their bytes, G is the number of records of one operation.
+// All data is little-endian and may start at any byte. The library has no global state, prints
+// nothing and never aborts. A params or args struct need only live until the call returns; {0} in
+// an optional field is its default.
+#ifndef KQ_KQUANT_H
+#define KQ_KQUANT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32) && defined(KQ_SHARED)
+# ifdef KQ_BUILD
+#  define KQ_API __declspec(dllexport)
+# else
+#  define KQ_API __declspec(dllimport)
+# endif
+#elif defined(__GNUC__) && !defined(_WIN32)
+# define KQ_API __attribute__((visibility("default")))
+#else
+# define KQ_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The version is written here only. MAJOR changes when a declaration or any output bit does.
+#define KQ_VERSION_MAJOR 0
+#define KQ_VERSION_MINOR 1
+#define KQ_VERSION_PATCH 0
+
+// --- Formats (CONTRACT.md, Records)
+
+#define KQ_BLOCK       256u   // values in a block
+#define KQ_BLOCK_BYTES 1024u  // the same as f32
+#define KQ_Q4_K_BYTES  144u   // f16 d, dmin; 6-bit sc[8], m[8]; 4-bit q[256]
+#define KQ_Q8_K_BYTES  292u   // f32 ds; i8 q[256]; i16 bsum[16]
+
+// In each of these 0 is no member, and is refused.
+typedef enum kq_format { KQ_FORMAT_Q4_K = 1, KQ_FORMAT_Q8_K = 2 } kq_format;
+typedef enum kq_accumulator { KQ_ACCUMULATOR_F32 = 1 } kq_accumulator;
+
+// How the terms of a dot are added; the bits depend on it (CONTRACT.md, Numbers).
+typedef enum kq_order {
+    KQ_ORDER_SEQUENTIAL = 0,  // ((v0 + v1) + v2) + ...
+    KQ_ORDER_PAIRWISE = 1,    // neighbours, level by level; for long dots much faster
+} kq_order;
+
+typedef enum kq_op {
+    KQ_OP_QUANTIZE = 1,       // u8 [G,292] = f32 [G,256]
+    KQ_OP_QUANTIZED_DOT = 2,  // one f32    = u8 [G,144] . u8 [G,292]
+} kq_op;
+
+// --- Results
+
+typedef enum kq_result {
+    KQ_OK = 0,
+    KQ_ERROR_ARGUMENT,     // a rule written here is broken; nothing was done
+    KQ_ERROR_DOMAIN,       // a block holds a value that has no record; all other records are right
+    KQ_ERROR_UNSUPPORTED,  // beyond a limit of the device or the library; nothing was done
+    KQ_ERROR_NO_DEVICE,    // no loader, no driver, or no device of that name
+    KQ_ERROR_MEMORY,       // out of host or device memory
+    KQ_ERROR_DRIVER,       // any other failure in the driver; outputs are not to be used
+} kq_result;
+
+// "KQ_OK", "KQ_ERROR_ARGUMENT", ...; "KQ_?" for any other number. Never NULL.
+KQ_API const char *kq_result_name(kq_result result);
+
+// fn is called once for each result other than KQ_OK, before the call that returns it does, on its
+// thread. reason is one line without a newline, valid during the call: the argument, the rule and
+// the value, and the VkResult or cl_int where there is one. fn may be NULL.
+typedef struct kq_errors {
+    void (*fn)(void *user, kq_result result, const char *reason);
+    void *user;
+} kq_errors;
+
+// --- Views: where G records (or blocks) lie in a buffer
+
+// A stride of 0 bytes: the same record, or the same value, each time. Inputs only.
+#define KQ_BROADCAST UINT64_MAX
+
+// The bytes of one record are contiguous; record g starts at offset + g * stride.
+typedef struct kq_view {
+    uint64_t offset;        // bytes from the start of the buffer, any
+    uint64_t stride;        // bytes from record to record, any; 0: packed, the size of a record.
+                            // An output's is at least that size.
+    uint64_t value_stride;  // f32 blocks only: bytes from value to value, a multiple of 4; 0: packed,
+                            // 4 bytes. Elsewhere it must be 0.
+    uint32_t G;             // records; may be 0, then nothing is read and the buffer may be null
+} kq_view;
+
+// The caller's two nested loops over single dots: count[0] is the inner one. Each dot has the bits
+// it has alone. Dot (i, j) takes its operands and puts its result (i * step[0] + j * step[1]) bytes
+// further on than dot (0, 0). A count of 0 does nothing. NULL in place of a repeat is one dot.
+typedef struct kq_repeat {
+    uint32_t count[2];
+    uint64_t lhs_step[2];     // any; 0: every dot takes the same records
+    uint64_t rhs_step[2];     // the same
+    uint64_t result_step[2];  // at least 4 where its count is above 1; one of the two is at least
+                              // the whole span of the other, so that no results overlap
+} kq_repeat;
+
+// --- Domain errors of quantize (CONTRACT.md, Numbers)
+
+typedef enum kq_reason {
+    KQ_REASON_NONE = 0,
+    KQ_REASON_NONFINITE_INPUT = 1,   // element is the block's first infinity or NaN
+    KQ_REASON_INVERSE_OVERFLOW = 2,  // largest magnitude is below 0x02FE0001, and not 0
+} kq_reason;
+
+typedef struct kq_domain {
+    uint32_t record;  // the lowest bad one
+    uint32_t bad_count;
+    kq_reason reason;  // why that one is bad
+    uint32_t element;  // 0 to 255, for KQ_REASON_NONFINITE_INPUT
+} kq_domain;
+
+// The reason why one block has no record, a pure function. values: 256 f32, value_stride bytes
+// apart (0: 4), aligned in no way. *element is set for KQ_REASON_NONFINITE_INPUT; may be NULL.
+KQ_API kq_reason kq_block_reason(const void *values, uint64_t value_stride, uint32_t *element);
+
+// What quantize leaves on the device, 16 bytes. The caller presets it to KQ_STATUS_PRESET; kernels
+// only lower the first word and add to the next two, so it may span several commands.
+typedef struct kq_status {
+    uint32_t lowest_bad;    // 0xFFFFFFFF: none
+    uint32_t bad_count;
+    uint32_t done_count;    // records written; short of G, the driver did not do the work
+    uint32_t zero;
+} kq_status;
+
+#define KQ_STATUS_PRESET { 0xFFFFFFFFu, 0u, 0u, 0u }
+
+// --- What an operation needs, answered before any work (the query functions of level 2)
+
+typedef struct kq_needs {
+    uint64_t scratch_bytes;   // 4 * G * dots and a little more; 0 for quantize
+    uint32_t dispatch_count;  // what record or enqueue will issue
+    uint32_t missing_bytes;   // 1 to 3: a buffer must be that much longer, for its last view ends in
+                              // the middle of a 4-byte word; 0: none
+    const char *limit;        // NULL: it fits. Else the limit that stops it, as its API spells it,
+    uint64_t limit_value;     // the limit's value,
+    uint64_t needed;          // and what the operation needs of it
+    uint32_t largest_G;       // the largest G that fits, all else equal
+    uint32_t largest_count;   // the largest repeat.count[0] that fits, all else equal
+} kq_needs;
+
+// --- Data: the kernels themselves
+
+typedef enum kq_api { KQ_API_REFERENCE = 0, KQ_API_VULKAN = 1, KQ_API_OPENCL = 2 } kq_api;
+
+// One SPIR-V module. Its bindings, parameters and dispatch counts are in the installed manifest
+// kernels.json.
+typedef struct kq_kernel {
+    const char *name;  // "quantized_dot_terms.base": <kernel>.<variant>, the name used everywhere
+    kq_api api;
+    kq_op op;
+    uint32_t caps;          // KQ_CAP_* that must be enabled; 0 for every base variant
+    uint32_t address_bits;  // OpenCL: 32 or 64, of this SPIR-V; Vulkan: 0
+    const uint32_t *spirv;  // host-endian words; entry point "main" in Vulkan, <kernel> in OpenCL
+    size_t spirv_bytes;
+    const char *source;     // OpenCL C 1.2 of the same kernel, includes resolved; NULL in Vulkan
+    size_t source_bytes;
+} kq_kernel;
+
+// All kernels, static storage, of the APIs this library was built with. *count is set.
+KQ_API const kq_kernel *kq_kernels(size_t *count);
+
+// --- Own device
+
+// Finds a function that a loader exports: "vkGetInstanceProcAddr", "clGetPlatformIDs", ... Returns
+// NULL for a name it doesn't know.
+typedef void (*kq_proc)(void);
+typedef struct kq_lookup {
+    kq_proc (*fn)(void *user, const char *name);
+    void *user;
+} kq_lookup;
+
+typedef struct kq_device_info {
+    char id[32];       // "reference", "vulkan:0", "opencl:1": takes this name while drivers stay put
+    kq_api api;
+    int is_software;   // 1 for a CPU implementation
+    int is_discrete;   // 1 for a GPU with memory of its own
+    char name[256];    // the device, as the driver spells it
+    char driver[520];  // driver and version, as the driver spells them
+    char uuid[33];     // 32 hex digits, or "" where the driver has none
+} kq_device_info;
+
+// Fills at most *count entries and sets *count to the number of devices present, always at least 1,
+// for the reference is always there and comes first. infos may be NULL. lookup may be NULL: the
+// system's loaders. A missing loader is no error. Not at the same time as itself or
+// kq_device_create.
+KQ_API kq_result kq_list_devices(const kq_lookup *lookup, kq_device_info *infos, uint32_t *count);
+
+typedef struct kq_device_params {
+    const char *device;  // an id, a uuid, or a part of one device's name, case as the driver spells
+                         // it. NULL: the first discrete GPU, else integrated, else software; Vulkan
+                         // before OpenCL; never the reference.
+    kq_lookup lookup;    // {0}: the system's loaders
+    uint32_t ops;        // 1u << KQ_OP_*: the kernels to compile now; 0: all
+    kq_errors errors;
+} kq_device_params;
+
+// One thread at a time for each device and its buffers.
+typedef struct kq_device kq_device;
+
+// KQ_ERROR_ARGUMENT: the name is a part of several devices' names. KQ_ERROR_NO_DEVICE: of none.
+// KQ_ERROR_UNSUPPORTED: the device is below Vulkan 1.0's or OpenCL 1.2's least limits.
+KQ_API kq_result kq_device_create(const kq_device_params *params, kq_device **device);
+
+// Its buffers must be destroyed first. *device may be NULL; it is set to NULL.
+KQ_API void kq_device_destroy(kq_device **device);
+
+// Valid as long as the device.
+KQ_API const kq_device_info *kq_device_get_info(const kq_device *device);
+
+// Memory on a device, of any size from 1 byte, contents undefined. Padding that kernels need is the
+// library's. Upload and download copy bytes [offset, offset + bytes) and block; a range past the
+// end is KQ_ERROR_ARGUMENT. Destroy waits for nothing, for nothing is ever pending.
+typedef struct kq_buffer kq_buffer;
+
+KQ_API kq_result kq_buffer_create(kq_device *device, uint64_t bytes, kq_buffer **buffer);
+KQ_API void kq_buffer_destroy(kq_buffer **buffer);
+KQ_API kq_result kq_buffer_upload(kq_buffer *buffer, uint64_t offset, const void *data,
+                                  uint64_t bytes);
+KQ_API kq_result kq_buffer_download(kq_buffer *buffer, uint64_t offset, void *data, uint64_t bytes);
+
+typedef struct kq_buffer_view {
+    kq_buffer *buffer;  // of the device that the call is for
+    kq_view view;
+} kq_buffer_view;
+
+typedef struct kq_quantize_args {
+    kq_format format;        // KQ_FORMAT_Q8_K
+    kq_buffer_view values;   // f32 [G,256]
+    kq_buffer_view records;  // u8 [G,292], overlaps values nowhere
+    kq_domain *domain;       // optional; set when the result is KQ_ERROR_DOMAIN
+} kq_quantize_args;
+
+// Blocks until the records are written. KQ_ERROR_DOMAIN: a bad block's record has ds = 0x7FC00000
+// and zeros, all others are right. KQ_ERROR_DRIVER: some records were not written.
+KQ_API kq_result kq_quantize(kq_device *device, const kq_quantize_args *args);
+
+typedef struct kq_quantized_dot_args {
+    kq_format lhs_format;  // KQ_FORMAT_Q4_K
+    kq_format rhs_format;  // KQ_FORMAT_Q8_K
+    kq_accumulator acc;    // KQ_ACCUMULATOR_F32
+    kq_order order;
+    kq_buffer_view lhs;       // u8 [G,144]
+    kq_buffer_view rhs;       // u8 [G,292], the same G
+    kq_buffer *result;        // one f32, overlaps neither operand
+    uint64_t result_offset;   // bytes, any
+    const kq_repeat *repeat;  // NULL: one dot
+} kq_quantized_dot_args;
+
+// Blocks until the results are written. With G = 0 they are +0.
+KQ_API kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args);
+
+// The same from and to host memory, packed: buffers are made, filled, read and destroyed inside.
+// value_count is a multiple of 256; records takes value_count / 256 * 292 bytes.
+KQ_API kq_result kq_quantize_host(kq_device *device, kq_format format, const float *values,
+                                  uint64_t value_count, void *records, kq_domain *domain);
+
+// count dots of the records of lhs, one after the other, each with the records of rhs.
+// lhs_bytes = count * G * 144, rhs_bytes = G * 292, results takes count * 4 bytes.
+KQ_API kq_result kq_quantized_dot_host(kq_device *device, kq_format lhs_format,
+                                       kq_format rhs_format, kq_accumulator acc, kq_order order,
+                                       uint32_t count, const void *lhs, uint64_t lhs_bytes,
+                                       const void *rhs, uint64_t rhs_bytes, float *results);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

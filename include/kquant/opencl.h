@@ -1,0 +1,99 @@
+// kquant on your own OpenCL context and queue. The library makes one program at create, and kernel
+// objects for the time of each enqueue: no queue, memory, flush, wait or thread. It links no loader.
+#ifndef KQ_OPENCL_H
+#define KQ_OPENCL_H
+
+#ifndef CL_TARGET_OPENCL_VERSION
+# define CL_TARGET_OPENCL_VERSION 120
+#endif
+#include <CL/cl.h>
+#include <kquant/kquant.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum kq_opencl_program {
+    KQ_OPENCL_PROGRAM_ANY = 0,     // SPIR-V where the device takes it, else the same kernels' source
+    KQ_OPENCL_PROGRAM_SPIRV = 1,   // SPIR-V or KQ_ERROR_UNSUPPORTED
+    KQ_OPENCL_PROGRAM_SOURCE = 2,  // OpenCL C 1.2
+} kq_opencl_program;
+
+typedef struct kq_opencl_params {
+    kq_lookup lookup;           // required: finds "clCreateKernel" and its like
+    cl_context context;         // required
+    cl_device_id device;        // required, of context; OpenCL 1.2 or later, embedded profile too
+    kq_opencl_program program;  // optional
+    uint32_t caps;              // KQ_CAP_* you allow; 0 is always right
+    uint32_t ops;               // 1u << KQ_OP_*: the kernels to build; 0: all
+    kq_errors errors;           // called on whatever thread a call fails on
+} kq_opencl_params;
+
+// Immutable once created: every call but destroy is safe on any number of threads at once.
+typedef struct kq_opencl kq_opencl;
+
+// Builds the program; blocks for as long as the compiler does. KQ_ERROR_ARGUMENT, _UNSUPPORTED,
+// _MEMORY, _DRIVER, whose reason holds the first line of the build log.
+KQ_API kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack);
+
+// Work already enqueued goes on. *pack may be NULL; it is set to NULL.
+KQ_API void kq_opencl_destroy(kq_opencl **pack);
+
+// Buffers or sub-buffers; their sizes are asked of OpenCL. A view that does not end on a 4-byte
+// word needs a buffer that goes on to the end of that word.
+typedef struct kq_opencl_view {
+    cl_mem buffer;
+    kq_view view;
+} kq_opencl_view;
+
+typedef struct kq_opencl_range {
+    cl_mem buffer;
+    uint64_t offset;  // bytes
+} kq_opencl_range;
+
+// Outputs overlap neither inputs nor each other, judged from first to last byte in one cl_mem.
+typedef struct kq_opencl_quantize {
+    kq_format format;        // KQ_FORMAT_Q8_K
+    kq_opencl_view values;   // f32 [G,256]
+    kq_opencl_view records;  // u8 [G,292]
+    kq_opencl_range status;  // kq_status, preset by you; offset a multiple of 4
+} kq_opencl_quantize;
+
+typedef struct kq_opencl_quantized_dot {
+    kq_format lhs_format;  // KQ_FORMAT_Q4_K
+    kq_format rhs_format;  // KQ_FORMAT_Q8_K
+    kq_accumulator acc;    // KQ_ACCUMULATOR_F32
+    kq_order order;
+    kq_opencl_view lhs;       // u8 [G,144]
+    kq_opencl_view rhs;       // u8 [G,292], the same G
+    kq_opencl_range result;   // one f32 a dot, at any offset
+    kq_opencl_range scratch;  // kq_needs.scratch_bytes from offset on, a multiple of 4; contents
+                              // undefined before and after. Query doesn't look at it. Null if 0.
+    const kq_repeat *repeat;  // NULL: one dot
+} kq_opencl_quantized_dot;
+
+// Whether and how the operation fits this device. KQ_OK also where it does not fit: needs->limit
+// and needs->missing_bytes say why. KQ_ERROR_ARGUMENT: the struct breaks a rule.
+KQ_API kq_result kq_opencl_quantize_query(const kq_opencl *pack, const kq_opencl_quantize *op,
+                                          kq_needs *needs);
+KQ_API kq_result kq_opencl_quantized_dot_query(const kq_opencl *pack,
+                                               const kq_opencl_quantized_dot *op, kq_needs *needs);
+
+// Enqueues on queue, in-order or out-of-order, of context and device; never blocks or flushes.
+// Waits, wait_count and event are those of clEnqueueNDRangeKernel; event, if not NULL, completes
+// with the whole operation and is yours to release. Where there is nothing to do (an empty quantize,
+// a count of 0) it is a marker's. After KQ_ERROR_DRIVER or _MEMORY some kernels may have been
+// enqueued; outputs and scratch are then not to be used.
+KQ_API kq_result kq_opencl_quantize_enqueue(const kq_opencl *pack, const kq_opencl_quantize *op,
+                                            cl_command_queue queue, cl_uint wait_count,
+                                            const cl_event *waits, cl_event *event);
+KQ_API kq_result kq_opencl_quantized_dot_enqueue(const kq_opencl *pack,
+                                                 const kq_opencl_quantized_dot *op,
+                                                 cl_command_queue queue, cl_uint wait_count,
+                                                 const cl_event *waits, cl_event *event);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,37 @@
+// The GLSL prelude of exact.h and records.h: types, function qualifiers and word loads, nothing else.
+// src/prelude.h and cl/prelude.cl are its counterparts.
+#define u32 uint
+#define KQ_FN
+
+// Defines u32 name(u32 at): the four bytes at byte `at` of the block member `words`, a uint[]. They
+// may start anywhere; no word that holds none of them is read.
+#define KQ_DEFINE_LOAD(name, words)                                                                \
+    u32 name(u32 at)                                                                               \
+    {                                                                                              \
+        u32 bits = (at & 3u) << 3;                                                                 \
+        u32 word = words[at >> 2];                                                                 \
+        if (bits != 0u) {                                                                          \
+            word = (word >> bits) | (words[(at >> 2) + 1u] << (32u - bits));                       \
+        }                                                                                          \
+        return word;                                                                               \
+    }
+
+// Defines void name(u32 i, u32 word, u32 mask): sets the bits of mask in word i. A word that is
+// shared with a neighbour is changed by atomics, so that both survive if both write at once.
+#define KQ_DEFINE_STORE(name, words)                                                               \
+    void name(u32 i, u32 word, u32 mask)                                                           \
+    {                                                                                              \
+        if (mask == 0xFFFFFFFFu) {                                                                 \
+            words[i] = word;                                                                       \
+        } else if (mask != 0u) {                                                                   \
+            atomicAnd(words[i], ~mask);                                                            \
+            atomicOr(words[i], word & mask);                                                       \
+        }                                                                                          \
+    }
+
+// The workgroup's index, and the lane's among those of all workgroups: a dispatch is two-dimensional
+// only because its count in x is limited.
+#define KQ_GROUP_INDEX (gl_WorkGroupID.y * gl_NumWorkGroups.x + gl_WorkGroupID.x)
+#define KQ_LANE gl_LocalInvocationIndex
+
+#define KQ_PARAM(name) uint name;

@@ -1,0 +1,94 @@
+// Quantizes blocks to Q8_K records: 16 lanes a block, 16 values a lane.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "prelude.glsl"
+#include "exact.h"
+#include "records.h"
+#include "params.h"
+
+layout(local_size_x = KQ_LANES) in;
+
+layout(push_constant) uniform Params { KQ_QUANTIZE_PARAMS(KQ_PARAM) } p;
+
+layout(std430, set = 0, binding = 0) readonly buffer Values { uint values[]; };
+layout(std430, set = 0, binding = 1) buffer Records { uint records[]; };
+layout(std430, set = 0, binding = 2) buffer Status { uint status[]; };
+
+KQ_DEFINE_LOAD(load_value, values)
+KQ_DEFINE_STORE(store_record, records)
+
+#define BLOCKS (KQ_LANES / KQ_LANES_PER_BLOCK)
+
+shared uint keys[KQ_LANES];
+shared uint sums[KQ_LANES];
+shared uint words[BLOCKS * 73u];
+
+void main()
+{
+    uint lane = KQ_LANE % KQ_LANES_PER_BLOCK;
+    uint slot = KQ_LANE / KQ_LANES_PER_BLOCK;
+    uint g = KQ_GROUP_INDEX * BLOCKS + slot;
+    uint in_range = g < p.G ? 1u : 0u;
+
+    uint value[16];
+    uint key = 0u;
+    for (uint i = 0u; i < 16u; i++) {
+        value[i] = 0u;
+        if (in_range != 0u) {
+            value[i] = load_value(p.values_offset + g * p.values_stride +
+                                  (lane * 16u + i) * p.value_stride);
+        }
+        key = max(key, kq_extreme_key(value[i]));
+    }
+    keys[KQ_LANE] = key;
+    barrier();
+    for (uint i = 0u; i < KQ_LANES_PER_BLOCK; i++) {
+        key = max(key, keys[slot * KQ_LANES_PER_BLOCK + i]);
+    }
+
+    uint inverse = kq_inverse(key);
+    uint legal = kq_is_legal(key, inverse);
+    inverse = legal != 0u ? inverse : 0u;
+    uint sum = 0u;
+    for (uint k = 0u; k < 4u; k++) {
+        uint codes = kq_code(value[4u * k], inverse) | (kq_code(value[4u * k + 1u], inverse) << 8) |
+                     (kq_code(value[4u * k + 2u], inverse) << 16) |
+                     (kq_code(value[4u * k + 3u], inverse) << 24);
+        sum += kq_sum_i8x4(codes);
+        words[slot * 73u + 1u + lane * 4u + k] = codes;
+    }
+    sums[KQ_LANE] = sum;
+    if (lane == 0u) {
+        words[slot * 73u] = legal != 0u ? kq_ds(inverse) : KQ_F32_NAN;
+    }
+    barrier();
+    if (lane < 8u) {
+        uint first = slot * KQ_LANES_PER_BLOCK + 2u * lane;
+        words[slot * 73u + 65u + lane] = (sums[first] & 0xFFFFu) | (sums[first + 1u] << 16);
+    }
+    barrier();
+
+    if (in_range != 0u) {
+        // 73 words lie in 74 of the buffer's where the record starts inside a word.
+        uint at = p.records_offset + g * p.records_stride;
+        uint bits = (at & 3u) << 3;
+        for (uint k = lane; k < 74u; k += KQ_LANES_PER_BLOCK) {
+            uint word = k < 73u ? words[slot * 73u + k] << bits : 0u;
+            uint mask = k < 73u ? 0xFFFFFFFFu : 0u;
+            if (k == 0u) {
+                mask = 0xFFFFFFFFu << bits;
+            } else if (bits != 0u) {
+                word |= words[slot * 73u + k - 1u] >> (32u - bits);
+                mask |= 0xFFFFFFFFu >> (32u - bits);
+            }
+            store_record((at >> 2) + k, word, mask);
+        }
+        if (lane == 0u) {
+            if (legal == 0u) {
+                atomicMin(status[p.status_offset / 4u], g);
+                atomicAdd(status[p.status_offset / 4u + 1u], 1u);
+            }
+            atomicAdd(status[p.status_offset / 4u + 2u], 1u);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+// Adds neighbouring values of each dot, level by level, until each chunk of 128 is one value; an odd
+// last value passes up unchanged. A chunk is a power of two, so the tree is the same however long the
+// dot is. Short dots share a workgroup: a dot takes as many lanes as it has pairs, up to all.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "prelude.glsl"
+#include "params.h"
+#include "exact.h"
+#include "fold.glsl"
+
+layout(local_size_x = KQ_LANES) in;
+
+shared uint partial[KQ_LANES];
+
+void main()
+{
+    uint levels = 0u;
+    while ((2u << levels) < p.count && levels < 6u) {
+        levels++;
+    }
+    uint side_by_side = KQ_LANES >> levels;
+    uint tiles = (p.dots + side_by_side - 1u) / side_by_side;
+    uint chunk = KQ_GROUP_INDEX / tiles;
+    uint dot = (KQ_GROUP_INDEX - chunk * tiles) * side_by_side + KQ_LANE % side_by_side;
+    uint i = KQ_LANE / side_by_side;
+
+    uint begin = chunk * KQ_PAIRWISE_CHUNK;
+    uint values = begin < p.count && dot < p.dots ? min(p.count - begin, KQ_PAIRWISE_CHUNK) : 0u;
+    uint sum = 0u;
+    if (2u * i < values) {
+        uint at = p.from_at + (begin + 2u * i) * p.dots + dot;
+        sum = from[at];
+        if (2u * i + 1u < values) {
+            sum = kq_f32_add(sum, from[at + p.dots]);
+        }
+    }
+    for (uint level = 0u; level < levels; level++) {
+        values = (values + 1u) >> 1;
+        partial[KQ_LANE] = sum;
+        barrier();
+        if (2u * i < values) {
+            sum = partial[2u * i * side_by_side + KQ_LANE % side_by_side];
+            if (2u * i + 1u < values) {
+                sum = kq_f32_add(sum,
+                                 partial[(2u * i + 1u) * side_by_side + KQ_LANE % side_by_side]);
+            }
+        }
+        barrier();
+    }
+    if (i == 0u && values != 0u) {
+        if (p.count <= KQ_PAIRWISE_CHUNK) {
+            store_dot(dot, sum);
+        } else {
+            to[p.to_at + chunk * p.dots + dot] = sum;
+        }
+    }
+}

@@ -1,0 +1,34 @@
+// Adds the terms of each dot in increasing record order: one lane a dot. A long dot takes several
+// dispatches, which hand the running sum on in scratch; the first starts from v0, never from +0.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#include "prelude.glsl"
+#include "params.h"
+#include "exact.h"
+#include "fold.glsl"
+
+layout(local_size_x = KQ_LANES) in;
+
+void main()
+{
+    uint dot = KQ_GROUP_INDEX * KQ_LANES + KQ_LANE;
+    if (dot < p.dots) {
+        uint end = p.first + p.count;
+        uint g = p.first;
+        uint sum = 0u;
+        if (g != 0u) {
+            sum = from[p.to_at + dot];
+        } else if (end != 0u) {
+            sum = from[p.from_at + dot];
+            g = 1u;
+        }
+        for (; g < end; g++) {
+            sum = kq_f32_add(sum, from[p.from_at + g * p.dots + dot]);
+        }
+        if (end == p.G) {
+            store_dot(dot, sum);
+        } else {
+            to[p.to_at + dot] = sum;
+        }
+    }
+}

@@ -1,0 +1,497 @@
+#include "device.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const kq_backend *const backends[] = {
+    &kq_reference_backend,
+#ifdef KQ_HAS_VULKAN
+    &kq_vulkan_backend,
+#endif
+#ifdef KQ_HAS_OPENCL
+    &kq_opencl_backend,
+#endif
+};
+
+enum { BACKEND_COUNT = sizeof backends / sizeof *backends };
+
+// Lists the devices of one backend, or of all if only is NULL. Sets *count to all there are.
+static kq_result list_devices(const kq_backend *only, const kq_lookup *lookup,
+                              kq_device_info *infos, uint32_t capacity, uint32_t *count)
+{
+    *count = 0;
+    for (int b = 0; b < BACKEND_COUNT; b++) {
+        uint32_t found = 0;
+        uint32_t left = *count < capacity ? capacity - *count : 0;
+        if (only != NULL && only != backends[b]) {
+            continue;
+        }
+        kq_result result =
+            backends[b]->list(lookup, left > 0 ? infos + *count : NULL, left, &found);
+        if (result != KQ_OK) {
+            return result;
+        }
+        *count += found;
+    }
+    return KQ_OK;
+}
+
+kq_result kq_list_devices(const kq_lookup *lookup, kq_device_info *infos, uint32_t *count)
+{
+    return list_devices(NULL, lookup, infos, infos != NULL ? *count : 0, count);
+}
+
+// --- Choosing a device
+
+// Of two devices none was asked for, the one with the smaller rank is taken.
+static int rank(const kq_device_info *info)
+{
+    if (info->api == KQ_API_REFERENCE) {
+        return -1;
+    }
+    return info->is_software ? 2 : info->is_discrete ? 0 : 1;
+}
+
+static kq_result choose_best(const kq_errors *errors, const kq_device_info *infos, uint32_t count,
+                             uint32_t *chosen)
+{
+    int best = -1;
+    for (uint32_t i = 0; i < count; i++) {
+        int r = rank(&infos[i]);
+        if (r >= 0 && (best < 0 || r < best)) {
+            best = r;
+            *chosen = i;
+        }
+    }
+    return best >= 0 ? KQ_OK
+                     : kq_fail(errors, KQ_ERROR_NO_DEVICE,
+                               "no Vulkan or OpenCL device is present; \"reference\" always is");
+}
+
+static kq_result choose_named(const kq_errors *errors, const char *name,
+                              const kq_device_info *infos, uint32_t count, uint32_t *chosen)
+{
+    uint32_t matches = 0;
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(infos[i].id, name) == 0 ||
+            (infos[i].uuid[0] != '\0' && strcmp(infos[i].uuid, name) == 0)) {
+            *chosen = i;
+            return KQ_OK;
+        }
+        if (name[0] != '\0' && strstr(infos[i].name, name) != NULL) {
+            if (matches == 0) {
+                *chosen = i;
+                first = i;
+            }
+            matches++;
+        }
+    }
+    if (matches == 1) {
+        return KQ_OK;
+    }
+    if (matches > 1) {
+        return kq_fail(errors, KQ_ERROR_ARGUMENT,
+                       "device \"%s\" is a part of %" PRIu32 " devices' names, the first of them "
+                       "%s; use an id",
+                       name, matches, infos[first].id);
+    }
+    return kq_fail(errors, KQ_ERROR_NO_DEVICE,
+                   "device \"%s\" is no id, uuid or part of a name of the %" PRIu32
+                   " devices present",
+                   name, count);
+}
+
+// The backend that an id like "vulkan:0" belongs to, so that no other driver is woken; else NULL.
+static const kq_backend *backend_of_id(const char *name)
+{
+    for (int b = 0; name != NULL && b < BACKEND_COUNT; b++) {
+        size_t length = strlen(backends[b]->name);
+        if (strncmp(name, backends[b]->name, length) == 0 &&
+            (name[length] == ':' || name[length] == '\0')) {
+            return backends[b];
+        }
+    }
+    return NULL;
+}
+
+kq_result kq_device_create(const kq_device_params *params, kq_device **device)
+{
+    *device = NULL;
+    const kq_errors *errors = &params->errors;
+    const kq_lookup *lookup = params->lookup.fn != NULL ? &params->lookup : NULL;
+    uint32_t known_ops = 1u << KQ_OP_QUANTIZE | 1u << KQ_OP_QUANTIZED_DOT;
+    if ((params->ops & ~known_ops) != 0) {
+        return kq_fail(errors, KQ_ERROR_ARGUMENT, "ops is 0x%" PRIX32 "; it may hold 0x%" PRIX32,
+                       params->ops, known_ops);
+    }
+    const kq_backend *only = backend_of_id(params->device);
+    uint32_t capacity = 16;
+    uint32_t count = 0;
+    uint32_t chosen = 0;
+    kq_device_info *infos = malloc(capacity * sizeof *infos);
+    kq_device *d = calloc(1, sizeof *d);
+    kq_result result = KQ_ERROR_MEMORY;
+    if (infos != NULL && d != NULL) {
+        result = list_devices(only, lookup, infos, capacity, &count);
+    }
+    if (result == KQ_OK && count > capacity) {
+        capacity = count;
+        kq_device_info *more = realloc(infos, capacity * sizeof *infos);
+        infos = more != NULL ? more : infos;
+        result = more != NULL ? list_devices(only, lookup, infos, capacity, &count)
+                              : KQ_ERROR_MEMORY;
+    }
+    if (result != KQ_OK) {
+        kq_fail(errors, result, result == KQ_ERROR_MEMORY ? "out of host memory for a device"
+                                                          : "devices could not be listed");
+        goto done;
+    }
+    // Should devices come between two listings, the last are not looked at.
+    count = count < capacity ? count : capacity;
+    result = params->device != NULL ? choose_named(errors, params->device, infos, count, &chosen)
+                                    : choose_best(errors, infos, count, &chosen);
+    if (result != KQ_OK) {
+        goto done;
+    }
+    d->info = infos[chosen];
+    d->errors = params->errors;
+    uint32_t index = 0;
+    for (uint32_t i = 0; i < chosen; i++) {
+        index += infos[i].api == d->info.api;
+    }
+    for (int b = 0; b < BACKEND_COUNT; b++) {
+        if (backends[b]->api == d->info.api) {
+            d->backend = backends[b];
+        }
+    }
+    result = d->backend->open(d, index, params);
+    if (result == KQ_OK) {
+        *device = d;
+        d = NULL;
+    }
+done:
+    free(infos);
+    free(d);
+    return result;
+}
+
+void kq_device_destroy(kq_device **device)
+{
+    if (*device != NULL) {
+        (*device)->backend->close(*device);
+        free(*device);
+        *device = NULL;
+    }
+}
+
+const kq_device_info *kq_device_get_info(const kq_device *device)
+{
+    return &device->info;
+}
+
+// --- Buffers
+
+kq_result kq_buffer_create(kq_device *device, uint64_t bytes, kq_buffer **buffer)
+{
+    *buffer = NULL;
+    if (bytes == 0) {
+        return kq_fail(&device->errors, KQ_ERROR_ARGUMENT, "bytes is 0; a buffer has at least 1");
+    }
+    kq_buffer *b = calloc(1, sizeof *b);
+    if (b == NULL) {
+        return kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for a buffer");
+    }
+    b->device = device;
+    b->bytes = bytes;
+    kq_result result = device->backend->buffer_create(b);
+    if (result != KQ_OK) {
+        free(b);
+        return result;
+    }
+    *buffer = b;
+    return KQ_OK;
+}
+
+void kq_buffer_destroy(kq_buffer **buffer)
+{
+    if (*buffer != NULL) {
+        (*buffer)->device->backend->buffer_destroy(*buffer);
+        free(*buffer);
+        *buffer = NULL;
+    }
+}
+
+static kq_result check_range(const kq_buffer *buffer, uint64_t offset, uint64_t bytes)
+{
+    if (offset <= buffer->bytes && bytes <= buffer->bytes - offset) {
+        return KQ_OK;
+    }
+    return kq_fail(&buffer->device->errors, KQ_ERROR_ARGUMENT,
+                   "%" PRIu64 " bytes at offset %" PRIu64 " are past the buffer's end at %" PRIu64,
+                   bytes, offset, buffer->bytes);
+}
+
+kq_result kq_buffer_upload(kq_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes)
+{
+    kq_result result = check_range(buffer, offset, bytes);
+    if (result != KQ_OK || bytes == 0) {
+        return result;
+    }
+    return buffer->device->backend->upload(buffer, offset, data, bytes);
+}
+
+kq_result kq_buffer_download(kq_buffer *buffer, uint64_t offset, void *data, uint64_t bytes)
+{
+    kq_result result = check_range(buffer, offset, bytes);
+    if (result != KQ_OK || bytes == 0) {
+        return result;
+    }
+    return buffer->device->backend->download(buffer, offset, data, bytes);
+}
+
+// --- Operations
+
+// A buffer's operand, its padding left out.
+static kq_result fill_operand(const kq_device *device, const char *name, const kq_buffer *buffer,
+                              const kq_view *view, kq_operand *operand)
+{
+    if (buffer != NULL && buffer->device != device) {
+        return kq_fail(&device->errors, KQ_ERROR_ARGUMENT, "%s is a buffer of another device",
+                       name);
+    }
+    operand->buffer = (uint64_t)(uintptr_t)buffer;
+    operand->buffer_bytes = buffer != NULL ? buffer->bytes : 0;
+    operand->view = *view;
+    return KQ_OK;
+}
+
+// Reads the lowest bad block back and reports it.
+static kq_result report_domain(const kq_quantize_args *args, const kq_shape *shape,
+                               const kq_status *status)
+{
+    const kq_errors *errors = &args->values.buffer->device->errors;
+    const kq_extent *values = &shape->extents[KQ_VALUES];
+    uint64_t first = values->offset + status->lowest_bad * values->stride;
+    unsigned char block[KQ_BLOCK_BYTES];
+    kq_domain domain = {.record = status->lowest_bad, .bad_count = status->bad_count};
+    // A packed block is one copy, any other one a value.
+    uint32_t pieces = shape->value_stride == 4 ? 1 : KQ_BLOCK;
+    for (uint32_t i = 0; i < pieces; i++) {
+        uint32_t bytes = KQ_BLOCK_BYTES / pieces;
+        kq_result result = kq_buffer_download(args->values.buffer, first + i * shape->value_stride,
+                                              block + i * bytes, bytes);
+        if (result != KQ_OK) {
+            return result;
+        }
+    }
+    domain.reason = kq_block_reason(block, 0, &domain.element);
+    if (args->domain != NULL) {
+        *args->domain = domain;
+    }
+    if (domain.reason == KQ_REASON_NONFINITE_INPUT) {
+        return kq_fail(errors, KQ_ERROR_DOMAIN,
+                       "record %" PRIu32 ": nonfinite-input@%" PRIu32
+                       ", its first infinity or NaN; %" PRIu32 " bad records in all",
+                       domain.record, domain.element, domain.bad_count);
+    }
+    if (domain.reason == KQ_REASON_INVERSE_OVERFLOW) {
+        return kq_fail(errors, KQ_ERROR_DOMAIN,
+                       "record %" PRIu32
+                       ": inverse-overflow, its largest magnitude is below 0x02FE0001 and not 0; "
+                       "%" PRIu32 " bad records in all",
+                       domain.record, domain.bad_count);
+    }
+    return kq_fail(errors, KQ_ERROR_DRIVER,
+                   "the driver found record %" PRIu32 " bad, but its block is legal",
+                   domain.record);
+}
+
+kq_result kq_quantize(kq_device *device, const kq_quantize_args *args)
+{
+    kq_shape shape;
+    kq_status status = KQ_STATUS_PRESET;
+    kq_operation operation = {
+        .op = KQ_OP_QUANTIZE,
+        .format = args->format,
+        // Status lies apart, in no buffer of the caller's.
+        .operands[KQ_STATUS] = {.buffer = UINT64_MAX, .buffer_bytes = sizeof status},
+    };
+    kq_result result = fill_operand(device, "values", args->values.buffer, &args->values.view,
+                                    &operation.operands[KQ_VALUES]);
+    if (result == KQ_OK) {
+        result = fill_operand(device, "records", args->records.buffer, &args->records.view,
+                              &operation.operands[KQ_RECORDS]);
+    }
+    if (result == KQ_OK) {
+        result = kq_shape_make(&operation, &device->errors, &shape);
+    }
+    if (result != KQ_OK || shape.G == 0) {
+        return result;
+    }
+    result = device->backend->quantize(device, args, &shape, &status);
+    if (result != KQ_OK) {
+        return result;
+    }
+    if (status.done_count != shape.G || status.bad_count > shape.G ||
+        (status.bad_count > 0) != (status.lowest_bad < shape.G)) {
+        return kq_fail(&device->errors, KQ_ERROR_DRIVER,
+                       "the driver reports %" PRIu32 " of %" PRIu32 " records written, %" PRIu32
+                       " bad, the lowest %" PRIu32,
+                       status.done_count, shape.G, status.bad_count, status.lowest_bad);
+    }
+    return status.bad_count > 0 ? report_domain(args, &shape, &status) : KQ_OK;
+}
+
+kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args)
+{
+    kq_shape shape;
+    kq_operation operation = {
+        .op = KQ_OP_QUANTIZED_DOT,
+        .lhs_format = args->lhs_format,
+        .rhs_format = args->rhs_format,
+        .acc = args->acc,
+        .order = args->order,
+        .repeat = args->repeat,
+    };
+    kq_view result_view = {.offset = args->result_offset};
+    kq_result result = fill_operand(device, "lhs", args->lhs.buffer, &args->lhs.view,
+                                    &operation.operands[KQ_LHS]);
+    if (result == KQ_OK) {
+        result = fill_operand(device, "rhs", args->rhs.buffer, &args->rhs.view,
+                              &operation.operands[KQ_RHS]);
+    }
+    if (result == KQ_OK) {
+        result = fill_operand(device, "result", args->result, &result_view,
+                              &operation.operands[KQ_RESULT]);
+    }
+    if (result == KQ_OK) {
+        result = kq_shape_make(&operation, &device->errors, &shape);
+    }
+    if (result != KQ_OK || shape.count[0] == 0 || shape.count[1] == 0) {
+        return result;
+    }
+    return device->backend->quantized_dot(device, args, &shape);
+}
+
+// --- The same on host memory
+
+// A buffer of at least one byte that starts with these.
+static kq_result create_filled(kq_device *device, const void *data, uint64_t bytes,
+                               kq_buffer **buffer)
+{
+    kq_result result = kq_buffer_create(device, bytes > 0 ? bytes : 1, buffer);
+    return result != KQ_OK || data == NULL ? result : kq_buffer_upload(*buffer, 0, data, bytes);
+}
+
+static kq_result check_whole(const kq_device *device, const char *name, uint64_t value,
+                             uint64_t unit, const char *unit_name)
+{
+    if (value % unit == 0 && value / unit <= UINT32_MAX) {
+        return KQ_OK;
+    }
+    if (value % unit == 0) {
+        return kq_fail(&device->errors, KQ_ERROR_UNSUPPORTED,
+                       "%s is %" PRIu64 ", more than 2^32 - 1 times %s", name, value, unit_name);
+    }
+    return kq_fail(&device->errors, KQ_ERROR_ARGUMENT, "%s is %" PRIu64 "; it must be a multiple "
+                   "of %s", name, value, unit_name);
+}
+
+static kq_result check_pointer(const kq_device *device, const char *name, const void *pointer,
+                               uint64_t bytes)
+{
+    return pointer != NULL || bytes == 0
+               ? KQ_OK
+               : kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
+                         "%s is null; %" PRIu64 " bytes are needed", name, bytes);
+}
+
+kq_result kq_quantize_host(kq_device *device, kq_format format, const float *values,
+                           uint64_t value_count, void *records, kq_domain *domain)
+{
+    uint64_t G = value_count / KQ_BLOCK;
+    kq_quantize_args args = {.format = format, .domain = domain};
+    kq_result result = check_whole(device, "value_count", value_count, KQ_BLOCK, "256");
+    result = result != KQ_OK ? result : check_pointer(device, "values", values, value_count * 4);
+    result = result != KQ_OK ? result
+                             : check_pointer(device, "records", records, G * KQ_Q8_K_BYTES);
+    if (result != KQ_OK) {
+        return result;
+    }
+    args.values.view.G = (uint32_t)G;
+    args.records.view.G = (uint32_t)G;
+    result = create_filled(device, values, value_count * 4, &args.values.buffer);
+    if (result == KQ_OK) {
+        result = create_filled(device, NULL, G * KQ_Q8_K_BYTES, &args.records.buffer);
+    }
+    if (result == KQ_OK) {
+        result = kq_quantize(device, &args);
+    }
+    if (result == KQ_OK || result == KQ_ERROR_DOMAIN) {
+        kq_result read = kq_buffer_download(args.records.buffer, 0, records, G * KQ_Q8_K_BYTES);
+        result = read != KQ_OK ? read : result;
+    }
+    kq_buffer_destroy(&args.values.buffer);
+    kq_buffer_destroy(&args.records.buffer);
+    return result;
+}
+
+kq_result kq_quantized_dot_host(kq_device *device, kq_format lhs_format, kq_format rhs_format,
+                                kq_accumulator acc, kq_order order, uint32_t count,
+                                const void *lhs, uint64_t lhs_bytes, const void *rhs,
+                                uint64_t rhs_bytes, float *results)
+{
+    uint64_t G = rhs_bytes / KQ_Q8_K_BYTES;
+    uint64_t result_bytes = (uint64_t)count * 4;
+    kq_repeat repeat = {
+        .count = {count, 1},
+        .lhs_step = {G * KQ_Q4_K_BYTES, 0},
+        .result_step = {4, 0},
+    };
+    kq_quantized_dot_args args = {
+        .lhs_format = lhs_format,
+        .rhs_format = rhs_format,
+        .acc = acc,
+        .order = order,
+        .repeat = &repeat,
+    };
+    kq_result result = check_whole(device, "rhs_bytes", rhs_bytes, KQ_Q8_K_BYTES,
+                                   "292, a Q8_K record");
+    result = result != KQ_OK ? result
+                             : check_whole(device, "lhs_bytes", lhs_bytes, KQ_Q4_K_BYTES,
+                                           "144, a Q4_K record");
+    if (result == KQ_OK && lhs_bytes / KQ_Q4_K_BYTES != G * count) {
+        result = kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
+                         "lhs has %" PRIu64 " records and rhs has G = %" PRIu64 "; %" PRIu32
+                         " dots need equal G, %" PRIu64 " records of lhs",
+                         lhs_bytes / KQ_Q4_K_BYTES, G, count, G * count);
+    }
+    result = result != KQ_OK ? result : check_pointer(device, "lhs", lhs, lhs_bytes);
+    result = result != KQ_OK ? result : check_pointer(device, "rhs", rhs, rhs_bytes);
+    result = result != KQ_OK ? result : check_pointer(device, "results", results, result_bytes);
+    if (result != KQ_OK) {
+        return result;
+    }
+    args.lhs.view.G = (uint32_t)G;
+    args.rhs.view.G = (uint32_t)G;
+    result = create_filled(device, lhs, lhs_bytes, &args.lhs.buffer);
+    if (result == KQ_OK) {
+        result = create_filled(device, rhs, rhs_bytes, &args.rhs.buffer);
+    }
+    if (result == KQ_OK) {
+        result = create_filled(device, NULL, result_bytes, &args.result);
+    }
+    if (result == KQ_OK) {
+        result = kq_quantized_dot(device, &args);
+    }
+    if (result == KQ_OK) {
+        result = kq_buffer_download(args.result, 0, results, result_bytes);
+    }
+    kq_buffer_destroy(&args.lhs.buffer);
+    kq_buffer_destroy(&args.rhs.buffer);
+    kq_buffer_destroy(&args.result);
+    return result;
+}

@@ -1,0 +1,100 @@
+// The reference as a device: host memory and the definition.
+#include "device.h"
+#include "reference.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static kq_result list(const kq_lookup *lookup, kq_device_info *infos, uint32_t capacity,
+                      uint32_t *count)
+{
+    (void)lookup;
+    *count = 1;
+    if (capacity > 0) {
+        infos[0] = (kq_device_info){
+            .id = "reference",
+            .api = KQ_API_REFERENCE,
+            .is_software = 1,
+            .name = "reference",
+            .driver = "kquant, portable C",
+        };
+    }
+    return KQ_OK;
+}
+
+static kq_result open_device(kq_device *device, uint32_t index, const kq_device_params *params)
+{
+    (void)device;
+    (void)index;
+    (void)params;
+    return KQ_OK;
+}
+
+static void close_device(kq_device *device)
+{
+    (void)device;
+}
+
+static kq_result buffer_create(kq_buffer *buffer)
+{
+    if (buffer->bytes > SIZE_MAX || (buffer->memory = malloc((size_t)buffer->bytes)) == NULL) {
+        return kq_fail(&buffer->device->errors, KQ_ERROR_MEMORY,
+                       "out of host memory for a buffer of %" PRIu64 " bytes", buffer->bytes);
+    }
+    return KQ_OK;
+}
+
+static void buffer_destroy(kq_buffer *buffer)
+{
+    free(buffer->memory);
+}
+
+static kq_result upload(kq_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes)
+{
+    memcpy((unsigned char *)buffer->memory + offset, data, (size_t)bytes);
+    return KQ_OK;
+}
+
+static kq_result download(kq_buffer *buffer, uint64_t offset, void *data, uint64_t bytes)
+{
+    memcpy(data, (const unsigned char *)buffer->memory + offset, (size_t)bytes);
+    return KQ_OK;
+}
+
+static void *memory_of(const kq_buffer *buffer)
+{
+    return buffer != NULL ? buffer->memory : NULL;
+}
+
+static kq_result quantize(kq_device *device, const kq_quantize_args *args, const kq_shape *shape,
+                          kq_status *status)
+{
+    (void)device;
+    kq_reference_quantize(shape, memory_of(args->values.buffer), memory_of(args->records.buffer),
+                          status);
+    return KQ_OK;
+}
+
+static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
+                               const kq_shape *shape)
+{
+    (void)device;
+    kq_reference_dot(shape, args->order, memory_of(args->lhs.buffer), memory_of(args->rhs.buffer),
+                     memory_of(args->result));
+    return KQ_OK;
+}
+
+const kq_backend kq_reference_backend = {
+    .api = KQ_API_REFERENCE,
+    .name = "reference",
+    .list = list,
+    .open = open_device,
+    .close = close_device,
+    .buffer_create = buffer_create,
+    .buffer_destroy = buffer_destroy,
+    .upload = upload,
+    .download = download,
+    .quantize = quantize,
+    .quantized_dot = quantized_dot,
+};

@@ -1,0 +1,662 @@
+// Level 3 on Vulkan: a client of <kquant/vulkan.h> that owns device, queue and memory.
+#include "vulkan_call.h"
+
+#include <kquant/vulkan.h>
+
+#include "device.h"
+#include "plan.h"
+#include "vulkan_instance.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEVICE_FUNCTIONS(f)                                                                        \
+    f(vkDestroyDevice)                                                                             \
+    f(vkGetDeviceQueue)                                                                            \
+    f(vkQueueSubmit)                                                                               \
+    f(vkCreateFence)                                                                               \
+    f(vkDestroyFence)                                                                              \
+    f(vkResetFences)                                                                               \
+    f(vkWaitForFences)                                                                             \
+    f(vkDeviceWaitIdle)                                                                            \
+    f(vkCreateBuffer)                                                                              \
+    f(vkDestroyBuffer)                                                                             \
+    f(vkGetBufferMemoryRequirements)                                                               \
+    f(vkAllocateMemory)                                                                            \
+    f(vkFreeMemory)                                                                                \
+    f(vkBindBufferMemory)                                                                          \
+    f(vkMapMemory)                                                                                 \
+    f(vkFlushMappedMemoryRanges)                                                                   \
+    f(vkInvalidateMappedMemoryRanges)                                                              \
+    f(vkCreateCommandPool)                                                                         \
+    f(vkDestroyCommandPool)                                                                        \
+    f(vkResetCommandPool)                                                                          \
+    f(vkAllocateCommandBuffers)                                                                    \
+    f(vkBeginCommandBuffer)                                                                        \
+    f(vkEndCommandBuffer)                                                                          \
+    f(vkCmdPipelineBarrier)                                                                        \
+    f(vkCmdCopyBuffer)                                                                             \
+    f(vkCmdUpdateBuffer)                                                                           \
+    f(vkCreateDescriptorPool)                                                                      \
+    f(vkDestroyDescriptorPool)                                                                     \
+    f(vkAllocateDescriptorSets)
+
+// A buffer with memory of its own.
+typedef struct memory {
+    VkBuffer buffer;
+    VkDeviceMemory handle;
+    uint64_t bytes;            // of the buffer, a multiple of 4
+    uint64_t allocated_bytes;  // of the memory
+    unsigned char *mapped;     // NULL where the host can't reach it
+    bool is_coherent;
+} memory;
+
+typedef struct vulkan_device {
+#define FUNCTION_FIELD(name) PFN_##name name;
+    DEVICE_FUNCTIONS(FUNCTION_FIELD)
+#undef FUNCTION_FIELD
+    kq_vulkan_instance instance;
+    VkDevice handle;
+    VkQueue queue;
+    kq_vulkan *pack;
+    VkPhysicalDeviceMemoryProperties memory_properties;
+    uint64_t atom_bytes;  // nonCoherentAtomSize
+    VkCommandPool command_pool;
+    VkCommandBuffer commands;
+    VkFence fence;
+    VkDescriptorPool descriptor_pool;
+    VkDescriptorSet set;  // rewritten for each operation, for each is waited for
+    memory status;
+    memory staging;  // both ways, for memory that the host can't reach; made when first needed
+    memory scratch;  // grows with the largest dot
+    const kq_errors *errors;
+} vulkan_device;
+
+enum { STAGING_BYTES = 16 << 20 };
+
+// --- Memory
+
+// Where the host should reach memory of the device's: integrated GPUs and software. There it costs
+// nothing. Elsewhere data is staged, for reading across a bus uncached is 40 times slower.
+static const VkMemoryPropertyFlags device_preferences[] = {
+    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
+        VK_MEMORY_PROPERTY_HOST_CACHED_BIT,
+    VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT,
+    0,
+};
+
+// Vulkan promises a type that is HOST_VISIBLE, cached or not.
+static const VkMemoryPropertyFlags staging_preferences[] = {
+    VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_CACHED_BIT,
+    VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
+    VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT,
+};
+
+enum { PREFERENCE_COUNT = 3 };
+
+// The first type that has one of the preferences, the earlier the better; and no property that makes
+// it unfit for plain use. UINT32_MAX: none.
+static uint32_t choose_memory_type(const vulkan_device *d, uint32_t allowed,
+                                   const VkMemoryPropertyFlags preferences[PREFERENCE_COUNT])
+{
+    const VkMemoryPropertyFlags unfit =
+        VK_MEMORY_PROPERTY_PROTECTED_BIT | VK_MEMORY_PROPERTY_LAZILY_ALLOCATED_BIT |
+        VK_MEMORY_PROPERTY_DEVICE_COHERENT_BIT_AMD | VK_MEMORY_PROPERTY_DEVICE_UNCACHED_BIT_AMD;
+    for (int p = 0; p < PREFERENCE_COUNT; p++) {
+        for (uint32_t i = 0; i < d->memory_properties.memoryTypeCount; i++) {
+            VkMemoryPropertyFlags flags = d->memory_properties.memoryTypes[i].propertyFlags;
+            if ((allowed & 1u << i) != 0 && (flags & unfit) == 0 &&
+                (flags & preferences[p]) == preferences[p]) {
+                return i;
+            }
+        }
+    }
+    return UINT32_MAX;
+}
+
+static void destroy_memory(vulkan_device *d, memory *m)
+{
+    if (d->handle != VK_NULL_HANDLE) {
+        d->vkDestroyBuffer(d->handle, m->buffer, NULL);
+        d->vkFreeMemory(d->handle, m->handle, NULL);
+    }
+    memset(m, 0, sizeof *m);
+}
+
+static kq_result create_memory(vulkan_device *d, uint64_t bytes,
+                               const VkMemoryPropertyFlags preferences[PREFERENCE_COUNT],
+                               memory *m)
+{
+    memset(m, 0, sizeof *m);
+    m->bytes = bytes;
+    VkBufferCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
+        .size = bytes,
+        .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_DST_BIT,
+    };
+    kq_result result = kq_vulkan_check(d->errors, "vkCreateBuffer",
+                                       d->vkCreateBuffer(d->handle, &info, NULL, &m->buffer));
+    if (result != KQ_OK) {
+        return result;
+    }
+    VkMemoryRequirements requirements;
+    d->vkGetBufferMemoryRequirements(d->handle, m->buffer, &requirements);
+    uint32_t type = choose_memory_type(d, requirements.memoryTypeBits, preferences);
+    if (type == UINT32_MAX) {
+        result = kq_fail(d->errors, KQ_ERROR_DRIVER, "no memory type suits a storage buffer");
+        goto fail;
+    }
+    VkMemoryPropertyFlags flags = d->memory_properties.memoryTypes[type].propertyFlags;
+    VkMemoryAllocateInfo allocate = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO,
+        .allocationSize = requirements.size,
+        .memoryTypeIndex = type,
+    };
+    result = kq_vulkan_check(d->errors, "vkAllocateMemory",
+                             d->vkAllocateMemory(d->handle, &allocate, NULL, &m->handle));
+    if (result == KQ_OK) {
+        result = kq_vulkan_check(d->errors, "vkBindBufferMemory",
+                                 d->vkBindBufferMemory(d->handle, m->buffer, m->handle, 0));
+    }
+    // Mapped for its lifetime; but a window into a discrete GPU's memory, which is not cached, is left
+    // alone.
+    bool wanted = preferences == staging_preferences ||
+                  (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
+    if (result == KQ_OK && wanted && (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0) {
+        void *mapped = NULL;
+        result = kq_vulkan_check(
+            d->errors, "vkMapMemory",
+            d->vkMapMemory(d->handle, m->handle, 0, VK_WHOLE_SIZE, 0, &mapped));
+        m->mapped = mapped;
+    }
+    if (result != KQ_OK) {
+        goto fail;
+    }
+    m->allocated_bytes = requirements.size;
+    m->is_coherent = (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
+    return KQ_OK;
+fail:
+    destroy_memory(d, m);
+    return result;
+}
+
+// The range in whole atoms; its end may also be that of the memory.
+static VkMappedMemoryRange mapped_range(const vulkan_device *d, const memory *m, uint64_t offset,
+                                        uint64_t bytes)
+{
+    uint64_t begin = offset - offset % d->atom_bytes;
+    uint64_t end = (offset + bytes + d->atom_bytes - 1) / d->atom_bytes * d->atom_bytes;
+    return (VkMappedMemoryRange){
+        .sType = VK_STRUCTURE_TYPE_MAPPED_MEMORY_RANGE,
+        .memory = m->handle,
+        .offset = begin,
+        .size = end < m->allocated_bytes ? end - begin : VK_WHOLE_SIZE,
+    };
+}
+
+static kq_result write_mapped(const vulkan_device *d, const memory *m, uint64_t offset,
+                              const void *data, uint64_t bytes)
+{
+    memcpy(m->mapped + offset, data, (size_t)bytes);
+    if (m->is_coherent) {
+        return KQ_OK;
+    }
+    VkMappedMemoryRange range = mapped_range(d, m, offset, bytes);
+    return kq_vulkan_check(d->errors, "vkFlushMappedMemoryRanges",
+                           d->vkFlushMappedMemoryRanges(d->handle, 1, &range));
+}
+
+static kq_result read_mapped(const vulkan_device *d, const memory *m, uint64_t offset, void *data,
+                             uint64_t bytes)
+{
+    if (!m->is_coherent) {
+        VkMappedMemoryRange range = mapped_range(d, m, offset, bytes);
+        kq_result result =
+            kq_vulkan_check(d->errors, "vkInvalidateMappedMemoryRanges",
+                            d->vkInvalidateMappedMemoryRanges(d->handle, 1, &range));
+        if (result != KQ_OK) {
+            return result;
+        }
+    }
+    memcpy(data, m->mapped + offset, (size_t)bytes);
+    return KQ_OK;
+}
+
+// --- Work: one command buffer at a time, each waited for
+
+// Everything that was written before is there for everything that follows.
+static void barrier(const vulkan_device *d)
+{
+    VkMemoryBarrier all = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+        .srcAccessMask =
+            VK_ACCESS_HOST_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+        .dstAccessMask = VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT |
+                         VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT |
+                         VK_ACCESS_HOST_READ_BIT | VK_ACCESS_HOST_WRITE_BIT,
+    };
+    VkPipelineStageFlags stages = VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT |
+                                  VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
+    d->vkCmdPipelineBarrier(d->commands, stages, stages, 0, 1, &all, 0, NULL, 0, NULL);
+}
+
+static kq_result begin(vulkan_device *d)
+{
+    VkCommandBufferBeginInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
+        .flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
+    };
+    kq_result result = kq_vulkan_check(d->errors, "vkResetCommandPool",
+                                       d->vkResetCommandPool(d->handle, d->command_pool, 0));
+    if (result == KQ_OK) {
+        result = kq_vulkan_check(d->errors, "vkBeginCommandBuffer",
+                                 d->vkBeginCommandBuffer(d->commands, &info));
+    }
+    if (result == KQ_OK) {
+        barrier(d);
+    }
+    return result;
+}
+
+// Submits what was recorded since begin and sleeps until it is done.
+static kq_result finish(vulkan_device *d)
+{
+    barrier(d);
+    VkSubmitInfo submit = {
+        .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
+        .commandBufferCount = 1,
+        .pCommandBuffers = &d->commands,
+    };
+    kq_result result = kq_vulkan_check(d->errors, "vkEndCommandBuffer",
+                                       d->vkEndCommandBuffer(d->commands));
+    if (result == KQ_OK) {
+        result = kq_vulkan_check(d->errors, "vkResetFences",
+                                 d->vkResetFences(d->handle, 1, &d->fence));
+    }
+    if (result == KQ_OK) {
+        result = kq_vulkan_check(d->errors, "vkQueueSubmit",
+                                 d->vkQueueSubmit(d->queue, 1, &submit, d->fence));
+    }
+    if (result == KQ_OK) {
+        result = kq_vulkan_check(
+            d->errors, "vkWaitForFences",
+            d->vkWaitForFences(d->handle, 1, &d->fence, VK_TRUE, UINT64_MAX));
+        if (result != KQ_OK) {
+            // Nothing may be pending when the caller goes on to destroy things.
+            d->vkDeviceWaitIdle(d->handle);
+        }
+    }
+    return result;
+}
+
+static kq_result copy(vulkan_device *d, VkBuffer from, uint64_t from_offset, VkBuffer to,
+                      uint64_t to_offset, uint64_t bytes)
+{
+    kq_result result = begin(d);
+    if (result != KQ_OK) {
+        return result;
+    }
+    VkBufferCopy region = {.srcOffset = from_offset, .dstOffset = to_offset, .size = bytes};
+    d->vkCmdCopyBuffer(d->commands, from, to, 1, &region);
+    return finish(d);
+}
+
+static kq_result need_staging(vulkan_device *d)
+{
+    return d->staging.mapped != NULL
+               ? KQ_OK
+               : create_memory(d, STAGING_BYTES, staging_preferences, &d->staging);
+}
+
+// --- Opening
+
+static void close_device(kq_device *device)
+{
+    vulkan_device *d = device->self;
+    if (d->handle != VK_NULL_HANDLE) {
+        kq_vulkan_destroy(&d->pack);
+        destroy_memory(d, &d->status);
+        destroy_memory(d, &d->staging);
+        destroy_memory(d, &d->scratch);
+        d->vkDestroyDescriptorPool(d->handle, d->descriptor_pool, NULL);
+        d->vkDestroyCommandPool(d->handle, d->command_pool, NULL);
+        d->vkDestroyFence(d->handle, d->fence, NULL);
+        d->vkDestroyDevice(d->handle, NULL);
+    }
+    kq_vulkan_instance_destroy(&d->instance);
+    free(d);
+    device->self = NULL;
+}
+
+static kq_result list(const kq_lookup *lookup, kq_device_info *infos, uint32_t capacity,
+                      uint32_t *count)
+{
+    const kq_errors silent = {NULL, NULL};
+    kq_vulkan_instance instance;
+    kq_vulkan_candidate *candidates = NULL;
+    *count = 0;
+    kq_result result = kq_vulkan_instance_create(lookup, &silent, &instance);
+    if (result == KQ_OK) {
+        result = kq_vulkan_instance_devices(&instance, &silent, &candidates, count);
+    }
+    for (uint32_t i = 0; i < *count && i < capacity; i++) {
+        memset(&infos[i], 0, sizeof infos[i]);
+        snprintf(infos[i].id, sizeof infos[i].id, "vulkan:%" PRIu32, i);
+        kq_vulkan_device_info(&instance, candidates[i].handle, &infos[i]);
+    }
+    free(candidates);
+    kq_vulkan_instance_destroy(&instance);
+    return result == KQ_ERROR_NO_DEVICE ? KQ_OK : result;
+}
+
+static kq_result create_handle(vulkan_device *d, const kq_vulkan_candidate *candidate)
+{
+    const char *portability = "VK_KHR_portability_subset";
+    float priority = 1.0f;
+    VkDeviceQueueCreateInfo queue = {
+        .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
+        .queueFamilyIndex = candidate->queue_family,
+        .queueCount = 1,
+        .pQueuePriorities = &priority,
+    };
+    VkDeviceCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+        .queueCreateInfoCount = 1,
+        .pQueueCreateInfos = &queue,
+        // A device that has this extension must have it enabled.
+        .enabledExtensionCount =
+            kq_vulkan_has_extension(&d->instance, candidate->handle, portability) ? 1 : 0,
+        .ppEnabledExtensionNames = &portability,
+    };
+    VkDevice handle = VK_NULL_HANDLE;
+    kq_result result =
+        kq_vulkan_check(d->errors, "vkCreateDevice",
+                        d->instance.vkCreateDevice(candidate->handle, &info, NULL, &handle));
+    if (result != KQ_OK) {
+        return result;
+    }
+    const char *missing = NULL;
+#define LOAD_FUNCTION(name)                                                                        \
+    d->name = (PFN_##name)d->instance.vkGetDeviceProcAddr(handle, #name);                          \
+    missing = d->name == NULL ? #name : missing;
+    DEVICE_FUNCTIONS(LOAD_FUNCTION)
+#undef LOAD_FUNCTION
+    if (missing != NULL) {
+        if (d->vkDestroyDevice != NULL) {
+            d->vkDestroyDevice(handle, NULL);
+        }
+        return kq_fail(d->errors, KQ_ERROR_DRIVER, "the driver has no %s", missing);
+    }
+    d->handle = handle;
+    d->vkGetDeviceQueue(handle, candidate->queue_family, 0, &d->queue);
+    return KQ_OK;
+}
+
+static kq_result create_pools(vulkan_device *d, uint32_t queue_family)
+{
+    VkCommandPoolCreateInfo command_pool = {
+        .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
+        .flags = VK_COMMAND_POOL_CREATE_TRANSIENT_BIT,
+        .queueFamilyIndex = queue_family,
+    };
+    VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+    VkDescriptorPoolSize size = {VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 4};
+    VkDescriptorPoolCreateInfo descriptor_pool = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO,
+        .maxSets = 1,
+        .poolSizeCount = 1,
+        .pPoolSizes = &size,
+    };
+    kq_result result =
+        kq_vulkan_check(d->errors, "vkCreateCommandPool",
+                        d->vkCreateCommandPool(d->handle, &command_pool, NULL, &d->command_pool));
+    if (result == KQ_OK) {
+        VkCommandBufferAllocateInfo info = {
+            .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
+            .commandPool = d->command_pool,
+            .level = VK_COMMAND_BUFFER_LEVEL_PRIMARY,
+            .commandBufferCount = 1,
+        };
+        result = kq_vulkan_check(d->errors, "vkAllocateCommandBuffers",
+                                 d->vkAllocateCommandBuffers(d->handle, &info, &d->commands));
+    }
+    if (result == KQ_OK) {
+        result = kq_vulkan_check(d->errors, "vkCreateFence",
+                                 d->vkCreateFence(d->handle, &fence, NULL, &d->fence));
+    }
+    if (result == KQ_OK) {
+        result = kq_vulkan_check(
+            d->errors, "vkCreateDescriptorPool",
+            d->vkCreateDescriptorPool(d->handle, &descriptor_pool, NULL, &d->descriptor_pool));
+    }
+    if (result == KQ_OK) {
+        VkDescriptorSetLayout layout = kq_vulkan_set_layout(d->pack);
+        VkDescriptorSetAllocateInfo info = {
+            .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO,
+            .descriptorPool = d->descriptor_pool,
+            .descriptorSetCount = 1,
+            .pSetLayouts = &layout,
+        };
+        result = kq_vulkan_check(d->errors, "vkAllocateDescriptorSets",
+                                 d->vkAllocateDescriptorSets(d->handle, &info, &d->set));
+    }
+    return result;
+}
+
+static kq_result open_device(kq_device *device, uint32_t index, const kq_device_params *params)
+{
+    vulkan_device *d = calloc(1, sizeof *d);
+    kq_vulkan_candidate *candidates = NULL;
+    uint32_t count = 0;
+    if (d == NULL) {
+        return kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for a device");
+    }
+    device->self = d;
+    d->errors = &device->errors;
+    kq_result result = kq_vulkan_instance_create(&params->lookup, d->errors, &d->instance);
+    if (result == KQ_OK) {
+        result = kq_vulkan_instance_devices(&d->instance, d->errors, &candidates, &count);
+    }
+    if (result == KQ_ERROR_NO_DEVICE || (result == KQ_OK && index >= count)) {
+        result = kq_fail(d->errors, KQ_ERROR_NO_DEVICE, "%s is there no longer", device->info.id);
+    }
+    if (result != KQ_OK) {
+        goto done;
+    }
+    VkPhysicalDeviceProperties properties;
+    VkPhysicalDevice physical_device = candidates[index].handle;
+    d->instance.vkGetPhysicalDeviceProperties(physical_device, &properties);
+    d->instance.vkGetPhysicalDeviceMemoryProperties(physical_device, &d->memory_properties);
+    d->atom_bytes = properties.limits.nonCoherentAtomSize;
+    result = create_handle(d, &candidates[index]);
+    if (result != KQ_OK) {
+        goto done;
+    }
+    kq_vulkan_params pack_params = {
+        .get_instance_proc_addr = d->instance.vkGetInstanceProcAddr,
+        .instance = d->instance.handle,
+        .physical_device = physical_device,
+        .device = d->handle,
+        .api_version = d->instance.api_version,
+        .ops = params->ops,
+        .errors = device->errors,
+    };
+    result = kq_vulkan_create(&pack_params, &d->pack);
+    if (result == KQ_OK) {
+        result = create_pools(d, candidates[index].queue_family);
+    }
+    if (result == KQ_OK) {
+        result = create_memory(d, sizeof(kq_status), device_preferences, &d->status);
+    }
+done:
+    free(candidates);
+    if (result != KQ_OK) {
+        close_device(device);
+    }
+    return result;
+}
+
+// --- Buffers
+
+static kq_result buffer_create(kq_buffer *buffer)
+{
+    vulkan_device *d = buffer->device->self;
+    memory *m = calloc(1, sizeof *m);
+    if (m == NULL) {
+        return kq_fail(d->errors, KQ_ERROR_MEMORY, "out of host memory for a buffer");
+    }
+    kq_result result = buffer->bytes <= UINT64_MAX - 3
+                           ? create_memory(d, (buffer->bytes + 3) / 4 * 4, device_preferences, m)
+                           : kq_fail(d->errors, KQ_ERROR_MEMORY, "%" PRIu64 " bytes are too many",
+                                     buffer->bytes);
+    if (result != KQ_OK) {
+        free(m);
+        return result;
+    }
+    buffer->memory = m;
+    return KQ_OK;
+}
+
+static void buffer_destroy(kq_buffer *buffer)
+{
+    destroy_memory(buffer->device->self, buffer->memory);
+    free(buffer->memory);
+}
+
+static kq_result upload(kq_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes)
+{
+    vulkan_device *d = buffer->device->self;
+    const memory *m = buffer->memory;
+    if (m->mapped != NULL) {
+        return write_mapped(d, m, offset, data, bytes);
+    }
+    kq_result result = need_staging(d);
+    for (uint64_t done = 0; done < bytes && result == KQ_OK; done += STAGING_BYTES) {
+        uint64_t part = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
+        result = write_mapped(d, &d->staging, 0, (const unsigned char *)data + done, part);
+        if (result == KQ_OK) {
+            result = copy(d, d->staging.buffer, 0, m->buffer, offset + done, part);
+        }
+    }
+    return result;
+}
+
+static kq_result download(kq_buffer *buffer, uint64_t offset, void *data, uint64_t bytes)
+{
+    vulkan_device *d = buffer->device->self;
+    const memory *m = buffer->memory;
+    if (m->mapped != NULL) {
+        return read_mapped(d, m, offset, data, bytes);
+    }
+    kq_result result = need_staging(d);
+    for (uint64_t done = 0; done < bytes && result == KQ_OK; done += STAGING_BYTES) {
+        uint64_t part = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
+        result = copy(d, m->buffer, offset + done, d->staging.buffer, 0, part);
+        if (result == KQ_OK) {
+            result = read_mapped(d, &d->staging, 0, (unsigned char *)data + done, part);
+        }
+    }
+    return result;
+}
+
+// --- Operations
+
+static kq_vulkan_range whole(const memory *m)
+{
+    return (kq_vulkan_range){m->buffer, m->bytes, 0};
+}
+
+static kq_vulkan_view view_of(const kq_buffer_view *view)
+{
+    const memory *m = view->buffer != NULL ? view->buffer->memory : NULL;
+    return (kq_vulkan_view){
+        .buffer = m != NULL ? m->buffer : VK_NULL_HANDLE,
+        .buffer_bytes = m != NULL ? m->bytes : 0,
+        .view = view->view,
+    };
+}
+
+static kq_result quantize(kq_device *device, const kq_quantize_args *args, const kq_shape *shape,
+                          kq_status *status)
+{
+    (void)shape;
+    vulkan_device *d = device->self;
+    kq_vulkan_quantize op = {
+        .format = args->format,
+        .values = view_of(&args->values),
+        .records = view_of(&args->records),
+        .status = whole(&d->status),
+    };
+    kq_result result = kq_vulkan_quantize_write_set(d->pack, &op, d->set);
+    if (result == KQ_OK && d->status.mapped == NULL) {
+        result = need_staging(d);
+    }
+    if (result == KQ_OK) {
+        result = begin(d);
+    }
+    if (result != KQ_OK) {
+        return result;
+    }
+    d->vkCmdUpdateBuffer(d->commands, d->status.buffer, 0, sizeof *status,
+                         (const uint32_t *)(const void *)status);
+    barrier(d);
+    result = kq_vulkan_quantize_record(d->pack, &op, d->set, d->commands);
+    if (result == KQ_OK && d->status.mapped == NULL) {
+        VkBufferCopy region = {.size = sizeof *status};
+        barrier(d);
+        d->vkCmdCopyBuffer(d->commands, d->status.buffer, d->staging.buffer, 1, &region);
+    }
+    result = result != KQ_OK ? result : finish(d);
+    const memory *readable = d->status.mapped != NULL ? &d->status : &d->staging;
+    return result != KQ_OK ? result : read_mapped(d, readable, 0, status, sizeof *status);
+}
+
+static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
+                               const kq_shape *shape)
+{
+    (void)shape;
+    vulkan_device *d = device->self;
+    const memory *result_memory = args->result->memory;
+    kq_vulkan_quantized_dot op = {
+        .lhs_format = args->lhs_format,
+        .rhs_format = args->rhs_format,
+        .acc = args->acc,
+        .order = args->order,
+        .lhs = view_of(&args->lhs),
+        .rhs = view_of(&args->rhs),
+        .result = {result_memory->buffer, result_memory->bytes, args->result_offset},
+        .repeat = args->repeat,
+    };
+    kq_needs needs;
+    kq_result result = kq_vulkan_quantized_dot_query(d->pack, &op, &needs);
+    result = result != KQ_OK ? result : kq_needs_fit(&needs, d->errors);
+    if (result == KQ_OK && needs.scratch_bytes > d->scratch.bytes) {
+        destroy_memory(d, &d->scratch);
+        result = create_memory(d, needs.scratch_bytes, device_preferences, &d->scratch);
+    }
+    op.scratch = whole(&d->scratch);
+    result = result != KQ_OK ? result : kq_vulkan_quantized_dot_write_set(d->pack, &op, d->set);
+    result = result != KQ_OK ? result : begin(d);
+    if (result != KQ_OK) {
+        return result;
+    }
+    result = kq_vulkan_quantized_dot_record(d->pack, &op, d->set, d->commands);
+    return result != KQ_OK ? result : finish(d);
+}
+
+const kq_backend kq_vulkan_backend = {
+    .api = KQ_API_VULKAN,
+    .name = "vulkan",
+    .list = list,
+    .open = open_device,
+    .close = close_device,
+    .buffer_create = buffer_create,
+    .buffer_destroy = buffer_destroy,
+    .upload = upload,
+    .download = download,
+    .quantize = quantize,
+    .quantized_dot = quantized_dot,
+};

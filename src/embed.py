@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Writes the C table behind kq_kernels(), or a C array of a file's bytes.
+
+embed.py kernels OUT.c KERNEL...      KERNEL is name,api,op,address_bits,SPIRV[,SOURCE,FOLDER...]
+embed.py bytes OUT.c SYMBOL FILE...   the files' bytes, one after the other
+embed.py source OUT.cl SOURCE FOLDER...  SOURCE with its own includes resolved
+"""
+import re
+import struct
+import sys
+from pathlib import Path
+
+
+def resolve(path, folders, seen):
+    """The text of an OpenCL C file, its quoted includes put in once each, comments taken out."""
+    text = re.sub(r'//[^\n]*|/\*.*?\*/', '', Path(path).read_text(), flags=re.S)
+    lines = []
+    for line in text.splitlines():
+        include = re.fullmatch(r'\s*#\s*include\s+"([^"]+)"\s*', line)
+        if include is None:
+            if line.strip():
+                lines.append(line.rstrip())
+            continue
+        name = include.group(1)
+        if name not in seen:
+            seen.add(name)
+            found = [f for f in (Path(d) / name for d in folders) if f.exists()]
+            if not found:
+                sys.exit(f'{path}: no {name} in {folders}')
+            lines.append(resolve(found[0], folders, seen).rstrip('\n'))
+    return '\n'.join(lines) + '\n'
+
+
+def array(ctype, name, values, width, per_line):
+    lines = [f'static const {ctype} {name}[] = {{']
+    for i in range(0, len(values), per_line):
+        lines.append('    ' + ', '.join(f'0x{v:0{width}X}' for v in values[i:i + per_line]) + ',')
+    return '\n'.join(lines) + '\n};\n'
+
+
+def kernels(out, specs):
+    parts = ['#include "kernels.h"\n']
+    rows = []
+    for i, spec in enumerate(specs):
+        name, api, op, address_bits, spirv, *source = spec.split(',')
+        data = Path(spirv).read_bytes()
+        words = struct.unpack(f'<{len(data) // 4}I', data)
+        if words[0] != 0x07230203:
+            sys.exit(f'{spirv}: not SPIR-V')
+        parts.append(array('uint32_t', f'spirv_{i}', words, 8, 8))
+        source_name, source_bytes = 'NULL', 0
+        if source:
+            text = resolve(source[0], source[1:], set()).encode()
+            source_name, source_bytes = f'(const char *)source_{i}', len(text)
+            # Bytes and not a string, since some compilers end strings at 16 kB.
+            parts.append(array('unsigned char', f'source_{i}', text + b'\0', 2, 16))
+        rows.append(f'    {{"{name}", {api}, {op}, 0u, {address_bits}, spirv_{i}, '
+                    f'sizeof spirv_{i}, {source_name}, {source_bytes}}},')
+    parts.append('const kq_kernel kq_kernel_table[] = {\n' + '\n'.join(rows) + '\n};\n'
+                 f'const size_t kq_kernel_table_count = {len(rows)};\n')
+    Path(out).write_text('\n'.join(parts))
+
+
+def embed_bytes(out, symbol, files):
+    data = b''.join(Path(f).read_bytes() for f in files)
+    Path(out).write_text(
+        f'#include <stddef.h>\nextern const unsigned char {symbol}[];\n'
+        f'extern const size_t {symbol}_bytes;\n' +
+        array('unsigned char', symbol, data, 2, 24).replace('static ', '', 1) +
+        f'const size_t {symbol}_bytes = {len(data)};\n')
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    command, out, *rest = sys.argv[1:]
+    if command == 'kernels':
+        kernels(out, rest)
+    elif command == 'bytes':
+        embed_bytes(out, rest[0], rest[1:])
+    elif command == 'source':
+        Path(out).write_text(resolve(rest[0], rest[1:], set()))
+    else:
+        sys.exit(__doc__)
+
+
+main()

@@ -1,0 +1,17 @@
+// How a call fails: one result code, one line of reason through the caller's callback.
+#ifndef KQ_ERRORS_H
+#define KQ_ERRORS_H
+
+#include <kquant/kquant.h>
+
+#if defined(__GNUC__)
+# define KQ_PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
+#else
+# define KQ_PRINTF(text, first)
+#endif
+
+// Calls errors->fn, if there is one, and returns result, so that a caller can return it in turn.
+kq_result kq_fail(const kq_errors *errors, kq_result result, const char *format, ...)
+    KQ_PRINTF(3, 4);
+
+#endif

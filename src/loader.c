@@ -1,0 +1,73 @@
+// The one file that opens shared libraries. What it opens stays open: drivers do not survive being
+// unloaded, and a loader opened twice is the same one.
+#include "device.h"
+
+#ifdef KQ_HAS_VULKAN
+# include <volk.h>
+
+kq_proc kq_find_vulkan(const kq_lookup *lookup)
+{
+    if (lookup != NULL && lookup->fn != NULL) {
+        return lookup->fn(lookup->user, "vkGetInstanceProcAddr");
+    }
+    return volkInitialize() == VK_SUCCESS ? (kq_proc)vkGetInstanceProcAddr : NULL;
+}
+#endif
+
+#ifdef KQ_HAS_OPENCL
+# ifdef _WIN32
+#  include <windows.h>
+
+static void *open_library(const char *name)
+{
+    return (void *)LoadLibraryA(name);
+}
+
+static kq_proc find_symbol(void *library, const char *name)
+{
+    return (kq_proc)(void (*)(void))GetProcAddress((HMODULE)library, name);
+}
+
+static const char *const library_names[] = {"OpenCL.dll"};
+# else
+#  include <dlfcn.h>
+#  include <string.h>
+
+static void *open_library(const char *name)
+{
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+}
+
+static kq_proc find_symbol(void *library, const char *name)
+{
+    // ISO C has no cast from an object pointer to a function pointer; POSIX promises the copy.
+    void *symbol = dlsym(library, name);
+    kq_proc proc = NULL;
+    memcpy(&proc, &symbol, sizeof proc);
+    return proc;
+}
+
+#  ifdef __APPLE__
+static const char *const library_names[] = {
+    "/System/Library/Frameworks/OpenCL.framework/OpenCL",
+};
+#  else
+// The last is Android's, where vendors install no ICD loader.
+static const char *const library_names[] = {"libOpenCL.so.1", "libOpenCL.so"};
+#  endif
+# endif
+
+kq_lookup kq_opencl_lookup(const kq_lookup *lookup)
+{
+    if (lookup != NULL && lookup->fn != NULL) {
+        return *lookup;
+    }
+    for (size_t i = 0; i < sizeof library_names / sizeof *library_names; i++) {
+        void *library = open_library(library_names[i]);
+        if (library != NULL) {
+            return (kq_lookup){find_symbol, library};
+        }
+    }
+    return (kq_lookup){NULL, NULL};
+}
+#endif

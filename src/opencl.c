@@ -1,0 +1,647 @@
+#include "opencl_functions.h"
+
+#include "kernels.h"
+#include "plan.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// clang-format off
+#define FUNCTIONS(f)                                                                               \
+    f(clGetDeviceInfo)                                                                             \
+    f(clCreateProgramWithSource)                                                                   \
+    f(clBuildProgram)                                                                              \
+    f(clGetProgramBuildInfo)                                                                       \
+    f(clReleaseProgram)                                                                            \
+    f(clCreateKernel)                                                                              \
+    f(clGetKernelWorkGroupInfo)                                                                    \
+    f(clSetKernelArg)                                                                              \
+    f(clReleaseKernel)                                                                             \
+    f(clGetMemObjectInfo)                                                                          \
+    f(clEnqueueNDRangeKernel)                                                                      \
+    f(clEnqueueMarkerWithWaitList)                                                                 \
+    f(clReleaseEvent)
+// clang-format on
+
+struct kq_opencl {
+    kq_errors errors;
+    cl_device_id device;
+    FUNCTIONS(KQ_CL_MEMBER)
+    cl_program programs[KQ_KERNEL_COUNT];  // NULL: not asked for
+};
+
+// Kernels index bytes of a range in 32 bits; a range ends with a whole word. OpenCL limits the work
+// items of a dispatch by nothing but size_t; drivers on top of other APIs have 16 bits for
+// workgroups.
+static const kq_limits limits = {
+    .range_bytes = 0xFFFFFFFCu,
+    .range_name = "the kernels' 32-bit byte index",
+    .offset_alignment = 4,
+    .groups = {65535, 65535},
+    .groups_name = "the kernels' workgroup count",
+};
+
+// --- The device
+
+// What programs are built for.
+typedef struct target {
+    cl_context context;
+    cl_device_id device;
+    cl_uint version;  // 102 for OpenCL 1.2
+    cl_uint address_bits;
+    cl_ulong local_bytes;
+    cl_bool has_compiler;
+    cl_api_clCreateProgramWithIL create_with_il;  // NULL: takes no SPIR-V
+} target;
+
+static kq_result get_info(const kq_opencl *pack, cl_device_id device, cl_device_info info,
+                          const char *call, size_t bytes, void *value)
+{
+    cl_int code = pack->clGetDeviceInfo(device, info, bytes, value, NULL);
+    return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&pack->errors, call, code);
+}
+
+#define GET_INFO(pack, device, info, value)                                                        \
+ get_info(pack, device, info, "clGetDeviceInfo(" #info ")", sizeof *(value), value)
+
+static kq_result check_version(const kq_opencl *pack, target *t)
+{
+    char *text = kq_cl_device_text(pack->clGetDeviceInfo, t->device, CL_DEVICE_VERSION);
+    unsigned major = 0;
+    unsigned minor = 0;
+    kq_result result = KQ_OK;
+    if (text == NULL || sscanf(text, "OpenCL %u.%u", &major, &minor) != 2) {
+        result = kq_fail(&pack->errors, KQ_ERROR_DRIVER,
+                         "clGetDeviceInfo(CL_DEVICE_VERSION) gave no version: \"%s\"",
+                         text != NULL ? text : "");
+    } else if (major < 1 || (major == 1 && minor < 2)) {
+        result = kq_fail(&pack->errors, KQ_ERROR_UNSUPPORTED,
+                         "CL_DEVICE_VERSION is \"%s\"; the kernels need OpenCL 1.2", text);
+    }
+    t->version = 100 * major + minor;
+    free(text);
+    return result;
+}
+
+static kq_result check_device(const kq_opencl *pack, target *t)
+{
+    cl_bool is_little_endian = CL_FALSE;
+    size_t items = 0;
+    kq_result result = check_version(pack, t);
+    if (result != KQ_OK ||
+        (result = GET_INFO(pack, t->device, CL_DEVICE_ENDIAN_LITTLE, &is_little_endian)) != KQ_OK ||
+        (result = GET_INFO(pack, t->device, CL_DEVICE_ADDRESS_BITS, &t->address_bits)) != KQ_OK ||
+        (result = GET_INFO(pack, t->device, CL_DEVICE_MAX_WORK_GROUP_SIZE, &items)) != KQ_OK ||
+        (result = GET_INFO(pack, t->device, CL_DEVICE_LOCAL_MEM_SIZE, &t->local_bytes)) != KQ_OK ||
+        (result = GET_INFO(pack, t->device, CL_DEVICE_COMPILER_AVAILABLE, &t->has_compiler)) !=
+            KQ_OK) {
+        return result;
+    }
+    if (!is_little_endian) {
+        return kq_fail(&pack->errors, KQ_ERROR_UNSUPPORTED,
+                       "CL_DEVICE_ENDIAN_LITTLE is CL_FALSE; records are little-endian");
+    }
+    if (t->address_bits != 32 && t->address_bits != 64) {
+        return kq_fail(&pack->errors, KQ_ERROR_UNSUPPORTED,
+                       "CL_DEVICE_ADDRESS_BITS is %u; the kernels need 32 or 64",
+                       (unsigned)t->address_bits);
+    }
+    if (items < KQ_LANES) {
+        return kq_fail(&pack->errors, KQ_ERROR_UNSUPPORTED,
+                       "CL_DEVICE_MAX_WORK_GROUP_SIZE is %zu; the kernels need %u", items,
+                       (unsigned)KQ_LANES);
+    }
+    return KQ_OK;
+}
+
+// The function that takes SPIR-V, or NULL. Some loaders crash when it is called for a device that
+// doesn't announce it, so what the device says comes before what the lookup finds.
+static cl_api_clCreateProgramWithIL find_il(const kq_opencl *pack, const target *t,
+                                            const kq_lookup *lookup)
+{
+    cl_api_clCreateProgramWithIL create = NULL;
+    char *extensions = kq_cl_device_text(pack->clGetDeviceInfo, t->device, CL_DEVICE_EXTENSIONS);
+    int has_extension = extensions != NULL && kq_cl_has_word(extensions, "cl_khr_il_program");
+    char *languages = NULL;
+    if (t->version >= 201 || has_extension) {
+        languages = kq_cl_device_text(pack->clGetDeviceInfo, t->device, CL_DEVICE_IL_VERSION);
+    }
+    if (languages == NULL || strstr(languages, "SPIR-V") == NULL) {
+        goto done;
+    }
+    if (t->version >= 201) {
+        create = (cl_api_clCreateProgramWithIL)lookup->fn(lookup->user, "clCreateProgramWithIL");
+    }
+    if (create == NULL && has_extension) {
+        cl_platform_id platform = NULL;
+        cl_api_clGetExtensionFunctionAddressForPlatform find =
+            (cl_api_clGetExtensionFunctionAddressForPlatform)lookup->fn(
+                lookup->user, "clGetExtensionFunctionAddressForPlatform");
+        if (find != NULL && pack->clGetDeviceInfo(t->device, CL_DEVICE_PLATFORM, sizeof platform,
+                                                  &platform, NULL) == CL_SUCCESS) {
+            void *address = find(platform, "clCreateProgramWithILKHR");
+            // C has no cast from an object's address to a function's.
+            memcpy(&create, &address, sizeof create);
+        }
+    }
+done:
+    free(extensions);
+    free(languages);
+    return create;
+}
+
+// --- Programs, one a kernel: compilers on phones crash on big ones
+
+// Where a program comes from, in the order of trying. There are compilers that fail on what their
+// own optimiser makes. All options are ours: none changes integers, and device code has nothing
+// else.
+typedef struct origin {
+    bool is_spirv;
+    const char *options;
+} origin;
+
+static const origin origins[] = {
+    {true, ""},
+    {false, "-cl-std=CL1.2"},
+    {false, "-cl-std=CL1.2 -cl-opt-disable"},
+};
+
+enum { ORIGIN_COUNT = sizeof origins / sizeof *origins, REASON_BYTES = 512 };
+
+// Reports a failed build with the first line that its log has.
+static kq_result fail_build(const kq_opencl *pack, const target *t, const char *stem,
+                            cl_program program, cl_int code, const kq_errors *errors)
+{
+    char call[400];
+    size_t bytes = 0;
+    char *log = NULL;
+    if (pack->clGetProgramBuildInfo(program, t->device, CL_PROGRAM_BUILD_LOG, 0, NULL, &bytes) ==
+            CL_SUCCESS &&
+        bytes > 0 && (log = calloc(1, bytes + 1)) != NULL) {
+        pack->clGetProgramBuildInfo(program, t->device, CL_PROGRAM_BUILD_LOG, bytes, log, NULL);
+    }
+    const char *line = log != NULL ? log + strspn(log, " \t\r\n") : "";
+    snprintf(call, sizeof call, "clBuildProgram of %s (log: %.*s)", stem,
+             (int)strcspn(line, "\r\n"), line);
+    free(log);
+    return kq_cl_fail(errors, call, code);
+}
+
+// One kernel object made for a try: there are compilers that accept a program and leave it empty.
+// CL_KERNEL_WORK_GROUP_SIZE is no use, since there are drivers that report less than they run.
+static kq_result try_kernel(const kq_opencl *pack, const target *t, const char *stem,
+                            cl_program program, cl_int *code, const kq_errors *errors)
+{
+    cl_ulong local_bytes = 0;
+    cl_kernel kernel = pack->clCreateKernel(program, stem, code);
+    if (kernel == NULL || *code != CL_SUCCESS) {
+        return kq_cl_fail(errors, "clCreateKernel", *code);
+    }
+    *code = pack->clGetKernelWorkGroupInfo(kernel, t->device, CL_KERNEL_LOCAL_MEM_SIZE,
+                                           sizeof local_bytes, &local_bytes, NULL);
+    pack->clReleaseKernel(kernel);
+    if (*code != CL_SUCCESS) {
+        return kq_cl_fail(errors, "clGetKernelWorkGroupInfo", *code);
+    }
+    if (local_bytes > t->local_bytes) {
+        return kq_fail(errors, KQ_ERROR_UNSUPPORTED,
+                       "CL_DEVICE_LOCAL_MEM_SIZE is %" PRIu64 "; %s needs %" PRIu64,
+                       (uint64_t)t->local_bytes, stem, (uint64_t)local_bytes);
+    }
+    return KQ_OK;
+}
+
+// Sets *program, or leaves it NULL. *code is OpenCL's answer where that is what failed.
+static kq_result build(const kq_opencl *pack, const target *t, const char *stem,
+                       const kq_kernel *kernel, const origin *from, cl_program *program,
+                       cl_int *code, const kq_errors *errors)
+{
+    kq_result result = KQ_OK;
+    const char *call = from->is_spirv ? "clCreateProgramWithIL" : "clCreateProgramWithSource";
+    cl_program made;
+    if (from->is_spirv) {
+        made = t->create_with_il(t->context, kernel->spirv, kernel->spirv_bytes, code);
+    } else {
+        made = pack->clCreateProgramWithSource(t->context, 1, (const char *[]){kernel->source},
+                                               &kernel->source_bytes, code);
+    }
+    if (made == NULL || *code != CL_SUCCESS) {
+        return kq_cl_fail(errors, call, *code);
+    }
+    *code = pack->clBuildProgram(made, 1, &t->device, from->options, NULL, NULL);
+    if (*code != CL_SUCCESS) {
+        result = fail_build(pack, t, stem, made, *code, errors);
+    } else {
+        result = try_kernel(pack, t, stem, made, code, errors);
+    }
+    if (result != KQ_OK) {
+        pack->clReleaseProgram(made);
+        return result;
+    }
+    *program = made;
+    return KQ_OK;
+}
+
+static void keep_reason(void *user, kq_result result, const char *reason)
+{
+    (void)result;
+    snprintf(user, REASON_BYTES, "%s", reason);
+}
+
+// Builds one kernel from what `wanted` allows. *first is the first origin to try, and is set to the
+// one that worked.
+static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_program wanted,
+                              unsigned index, unsigned *first)
+{
+    const char *stem = kq_kernel_stems[index];
+    const kq_kernel *kernel = kq_find_kernel(KQ_API_OPENCL, stem, t->address_bits);
+    if (kernel == NULL) {
+        return kq_fail(&pack->errors, KQ_ERROR_UNSUPPORTED,
+                       "this library holds no OpenCL kernel %s of %u address bits", stem,
+                       (unsigned)t->address_bits);
+    }
+    char reason[REASON_BYTES];
+    const kq_errors keeper = {keep_reason, reason};
+    kq_result result = kq_fail(&keeper, KQ_ERROR_UNSUPPORTED,
+                               wanted == KQ_OPENCL_PROGRAM_SPIRV
+                                   ? "CL_DEVICE_IL_VERSION names no SPIR-V; params.program asks "
+                                     "for it"
+                                   : "CL_DEVICE_COMPILER_AVAILABLE is CL_FALSE; source needs it");
+    for (unsigned i = *first; i < ORIGIN_COUNT; i++) {
+        const origin *from = &origins[i];
+        bool is_possible = from->is_spirv
+                               ? wanted != KQ_OPENCL_PROGRAM_SOURCE && t->create_with_il != NULL
+                               : wanted != KQ_OPENCL_PROGRAM_SPIRV && t->has_compiler;
+        cl_int code = CL_SUCCESS;
+        if (!is_possible) {
+            continue;
+        }
+        result = build(pack, t, stem, kernel, from, &pack->programs[index], &code, &keeper);
+        if (result == KQ_OK) {
+            *first = i;
+            return KQ_OK;
+        }
+        // Only a compiler's refusal is worth another try.
+        if (code == CL_SUCCESS || code == CL_OUT_OF_RESOURCES || result == KQ_ERROR_MEMORY) {
+            break;
+        }
+    }
+    return kq_fail(&pack->errors, result, "%s", reason);
+}
+
+static kq_result find_functions(kq_opencl *pack, const kq_lookup *lookup)
+{
+    const char *missing = NULL;
+#define FIND(name) missing = KQ_CL_FIND(pack, lookup, name) == NULL ? #name : missing;
+    FUNCTIONS(FIND)
+#undef FIND
+    return missing == NULL
+               ? KQ_OK
+               : kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "lookup.fn finds no %s", missing);
+}
+
+static kq_result check_params(const kq_opencl_params *params)
+{
+    const uint32_t known = 1u << KQ_OP_QUANTIZE | 1u << KQ_OP_QUANTIZED_DOT;
+    const char *missing = params->lookup.fn == NULL ? "lookup.fn"
+                          : params->context == NULL ? "context"
+                          : params->device == NULL  ? "device"
+                                                    : NULL;
+    if (missing != NULL) {
+        return kq_fail(&params->errors, KQ_ERROR_ARGUMENT, "%s is null; it is required", missing);
+    }
+    if ((unsigned)params->program > KQ_OPENCL_PROGRAM_SOURCE) {
+        return kq_fail(&params->errors, KQ_ERROR_ARGUMENT,
+                       "program is %u; it must be any (0), SPIR-V (1) or source (2)",
+                       (unsigned)params->program);
+    }
+    if ((params->ops & ~known) != 0) {
+        return kq_fail(&params->errors, KQ_ERROR_ARGUMENT,
+                       "ops is 0x%" PRIX32 "; it has bits that are no 1u << KQ_OP_*", params->ops);
+    }
+    return KQ_OK;
+}
+
+kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack)
+{
+    kq_opencl *p = NULL;
+    kq_result result;
+    if (pack == NULL || params == NULL) {
+        return kq_fail(params != NULL ? &params->errors : NULL, KQ_ERROR_ARGUMENT, "%s is null",
+                       params != NULL ? "pack" : "params");
+    }
+    *pack = NULL;
+    result = check_params(params);
+    if (result != KQ_OK) {
+        return result;
+    }
+    p = calloc(1, sizeof *p);
+    if (p == NULL) {
+        return kq_fail(&params->errors, KQ_ERROR_MEMORY, "out of host memory");
+    }
+    p->errors = params->errors;
+    p->device = params->device;
+    target t = {.context = params->context, .device = params->device};
+    if ((result = find_functions(p, &params->lookup)) != KQ_OK ||
+        (result = check_device(p, &t)) != KQ_OK) {
+        goto fail;
+    }
+    if (params->program != KQ_OPENCL_PROGRAM_SOURCE) {
+        t.create_with_il = find_il(p, &t, &params->lookup);
+    }
+    unsigned first = 0;
+    for (unsigned i = 0; i < KQ_KERNEL_COUNT; i++) {
+        if (params->ops != 0 && (params->ops >> kq_kernel_op(i) & 1) == 0) {
+            continue;
+        }
+        result = build_kernel(p, &t, params->program, i, &first);
+        if (result != KQ_OK) {
+            goto fail;
+        }
+    }
+    *pack = p;
+    return KQ_OK;
+fail:
+    kq_opencl_destroy(&p);
+    return result;
+}
+
+void kq_opencl_destroy(kq_opencl **pack)
+{
+    if (pack == NULL || *pack == NULL) {
+        return;
+    }
+    for (unsigned i = 0; i < KQ_KERNEL_COUNT; i++) {
+        if ((*pack)->programs[i] != NULL) {
+            (*pack)->clReleaseProgram((*pack)->programs[i]);
+        }
+    }
+    free(*pack);
+    *pack = NULL;
+}
+
+// --- Operations
+
+// One operation with its buffers by role. A sub-buffer is planned as the part of its parent that it
+// is, so that overlap shows, and bound as itself.
+typedef struct job {
+    kq_operation operation;
+    cl_mem buffers[KQ_BINDING_COUNT];
+    uint64_t origins[KQ_BINDING_COUNT];  // of a sub-buffer in its parent, else 0
+} job;
+
+static kq_result add_operand(const kq_opencl *pack, job *j, int role, cl_mem buffer,
+                             const kq_view *view)
+{
+    kq_operand *operand = &j->operation.operands[role];
+    cl_mem parent = NULL;
+    size_t origin = 0;
+    size_t bytes = 0;
+    operand->view = *view;
+    if (buffer == NULL) {
+        return KQ_OK;
+    }
+    cl_int code = pack->clGetMemObjectInfo(buffer, CL_MEM_SIZE, sizeof bytes, &bytes, NULL);
+    if (code == CL_SUCCESS) {
+        code = pack->clGetMemObjectInfo(buffer, CL_MEM_ASSOCIATED_MEMOBJECT, sizeof parent, &parent,
+                                        NULL);
+    }
+    if (code == CL_SUCCESS && parent != NULL) {
+        code = pack->clGetMemObjectInfo(buffer, CL_MEM_OFFSET, sizeof origin, &origin, NULL);
+    }
+    if (code != CL_SUCCESS) {
+        return kq_cl_fail(&pack->errors, "clGetMemObjectInfo", code);
+    }
+    j->buffers[role] = buffer;
+    j->origins[role] = origin;
+    operand->buffer = (uint64_t)(uintptr_t)(parent != NULL ? parent : buffer);
+    operand->buffer_bytes = (uint64_t)origin + bytes;
+    // An offset that wraps is far past the end, and so stays.
+    operand->view.offset = view->offset > UINT64_MAX - origin ? UINT64_MAX : view->offset + origin;
+    return KQ_OK;
+}
+
+static kq_result add_view(const kq_opencl *pack, job *j, int role, const kq_opencl_view *view)
+{
+    return add_operand(pack, j, role, view->buffer, &view->view);
+}
+
+static kq_result add_range(const kq_opencl *pack, job *j, int role, const kq_opencl_range *range)
+{
+    const kq_view view = {.offset = range->offset};
+    return add_operand(pack, j, role, range->buffer, &view);
+}
+
+static kq_result read_quantize(const kq_opencl *pack, const kq_opencl_quantize *op, job *j)
+{
+    kq_result result;
+    if (op == NULL) {
+        return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "op is null");
+    }
+    *j = (job){.operation = {.op = KQ_OP_QUANTIZE, .format = op->format}};
+    result = add_view(pack, j, KQ_VALUES, &op->values);
+    result = result != KQ_OK ? result : add_view(pack, j, KQ_RECORDS, &op->records);
+    return result != KQ_OK ? result : add_range(pack, j, KQ_STATUS, &op->status);
+}
+
+static kq_result read_dot(const kq_opencl *pack, const kq_opencl_quantized_dot *op,
+                          bool has_scratch, job *j)
+{
+    kq_result result;
+    if (op == NULL) {
+        return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "op is null");
+    }
+    *j = (job){.operation = {.op = KQ_OP_QUANTIZED_DOT,
+                             .lhs_format = op->lhs_format,
+                             .rhs_format = op->rhs_format,
+                             .acc = op->acc,
+                             .order = op->order,
+                             .repeat = op->repeat}};
+    result = add_view(pack, j, KQ_LHS, &op->lhs);
+    result = result != KQ_OK ? result : add_view(pack, j, KQ_RHS, &op->rhs);
+    result = result != KQ_OK ? result : add_range(pack, j, KQ_RESULT, &op->result);
+    if (result == KQ_OK && has_scratch) {
+        result = add_range(pack, j, KQ_SCRATCH, &op->scratch);
+    }
+    return result;
+}
+
+static kq_result check_needs(const kq_opencl *pack, const kq_needs *needs)
+{
+    if (pack == NULL) {
+        return KQ_ERROR_ARGUMENT;  // and nobody to tell
+    }
+    return needs != NULL ? KQ_OK : kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "needs is null");
+}
+
+kq_result kq_opencl_quantize_query(const kq_opencl *pack, const kq_opencl_quantize *op,
+                                   kq_needs *needs)
+{
+    job j;
+    kq_result result = check_needs(pack, needs);
+    result = result != KQ_OK ? result : read_quantize(pack, op, &j);
+    return result != KQ_OK ? result : kq_plan_query(&j.operation, &limits, &pack->errors, needs);
+}
+
+kq_result kq_opencl_quantized_dot_query(const kq_opencl *pack, const kq_opencl_quantized_dot *op,
+                                        kq_needs *needs)
+{
+    job j;
+    kq_result result = check_needs(pack, needs);
+    result = result != KQ_OK ? result : read_dot(pack, op, false, &j);
+    return result != KQ_OK ? result : kq_plan_query(&j.operation, &limits, &pack->errors, needs);
+}
+
+// The buffers that a kernel takes, in its order.
+static const struct {
+    int count;
+    int roles[3];
+} kernel_buffers[KQ_KERNEL_COUNT] = {
+    [KQ_KERNEL_QUANTIZE] = {3, {KQ_VALUES, KQ_RECORDS, KQ_STATUS}},
+    [KQ_KERNEL_DOT_TERMS] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
+    [KQ_KERNEL_DOT_SEQUENTIAL] = {2, {KQ_RESULT, KQ_SCRATCH}},
+    [KQ_KERNEL_DOT_PAIRWISE] = {2, {KQ_RESULT, KQ_SCRATCH}},
+};
+
+static cl_int set_arguments(const kq_opencl *pack, const job *j, const kq_plan *plan,
+                            const kq_step *step, cl_kernel kernel)
+{
+    cl_uint index = 0;
+    cl_int code = CL_SUCCESS;
+    for (int i = 0; i < kernel_buffers[step->kernel].count && code == CL_SUCCESS; i++) {
+        int role = kernel_buffers[step->kernel].roles[i];
+        if (plan->ranges[role].bytes == 0) {
+            role = KQ_RESULT;  // with G = 0 nothing else is there, or read
+        }
+        uint64_t word = (plan->ranges[role].offset - j->origins[role]) / 4;
+        cl_uint low = (cl_uint)(word & 0x3FFFFFFFu);
+        cl_uint high = (cl_uint)(word >> 30);
+        code = pack->clSetKernelArg(kernel, index++, sizeof(cl_mem), &j->buffers[role]);
+        if (code == CL_SUCCESS) {
+            code = pack->clSetKernelArg(kernel, index++, sizeof low, &low);
+        }
+        if (code == CL_SUCCESS) {
+            code = pack->clSetKernelArg(kernel, index++, sizeof high, &high);
+        }
+    }
+    for (uint32_t i = 0; i < step->params_bytes / sizeof(uint32_t) && code == CL_SUCCESS; i++) {
+        code = pack->clSetKernelArg(kernel, index++, sizeof(uint32_t), &step->params[i]);
+    }
+    return code;
+}
+
+// The device has too few registers for as many work items of this kernel.
+static kq_result fail_work_group(const kq_opencl *pack, cl_kernel kernel, const char *stem)
+{
+    size_t items = 0;
+    pack->clGetKernelWorkGroupInfo(kernel, pack->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof items,
+                                   &items, NULL);
+    return kq_fail(&pack->errors, KQ_ERROR_UNSUPPORTED,
+                   "CL_KERNEL_WORK_GROUP_SIZE of %s is %zu; %u are needed", stem, items,
+                   (unsigned)KQ_LANES);
+}
+
+static kq_result enqueue_step(const kq_opencl *pack, const job *j, const kq_plan *plan,
+                              uint32_t index, cl_command_queue queue, cl_uint wait_count,
+                              const cl_event *waits, cl_event *event)
+{
+    const kq_step step = kq_plan_step(plan, index);
+    const size_t local[2] = {KQ_LANES, 1};
+    const size_t global[2] = {(size_t)step.groups[0] * KQ_LANES, step.groups[1]};
+    cl_int code = CL_SUCCESS;
+    const char *call = "clCreateKernel";
+    cl_kernel kernel =
+        pack->clCreateKernel(pack->programs[step.kernel], kq_kernel_stems[step.kernel], &code);
+    if (kernel == NULL || code != CL_SUCCESS) {
+        return kq_cl_fail(&pack->errors, call, code);
+    }
+    call = "clSetKernelArg";
+    code = set_arguments(pack, j, plan, &step, kernel);
+    if (code == CL_SUCCESS) {
+        call = "clEnqueueNDRangeKernel";
+        code = pack->clEnqueueNDRangeKernel(queue, kernel, 2, NULL, global, local, wait_count,
+                                            waits, event);
+    }
+    kq_result result = KQ_OK;
+    if (code == CL_INVALID_WORK_GROUP_SIZE) {
+        result = fail_work_group(pack, kernel, kq_kernel_stems[step.kernel]);
+    } else if (code != CL_SUCCESS) {
+        result = kq_cl_fail(&pack->errors, call, code);
+    }
+    pack->clReleaseKernel(kernel);
+    return result;
+}
+
+static kq_result check_enqueue(const kq_opencl *pack, kq_op op, cl_command_queue queue,
+                               cl_uint wait_count, const cl_event *waits)
+{
+    if (pack == NULL) {
+        return KQ_ERROR_ARGUMENT;  // and nobody to tell
+    }
+    if (queue == NULL) {
+        return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "queue is null");
+    }
+    if ((wait_count == 0) != (waits == NULL)) {
+        return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "wait_count is %u and waits is %s",
+                       (unsigned)wait_count, waits != NULL ? "not null" : "null");
+    }
+    for (unsigned i = 0; i < KQ_KERNEL_COUNT; i++) {
+        if (kq_kernel_op(i) == op && pack->programs[i] == NULL) {
+            return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT,
+                           "the pack was created without %s: kq_opencl_params.ops",
+                           kq_kernel_stems[i]);
+        }
+    }
+    return KQ_OK;
+}
+
+// Each step waits for the one before by an event, for the queue may be out-of-order.
+static kq_result enqueue(const kq_opencl *pack, const job *j, cl_command_queue queue,
+                         cl_uint wait_count, const cl_event *waits, cl_event *event)
+{
+    kq_plan plan;
+    kq_result result = kq_plan_make(&j->operation, true, &limits, &pack->errors, &plan);
+    result = result != KQ_OK ? result : kq_needs_fit(&plan.needs, &pack->errors);
+    if (result != KQ_OK) {
+        return result;
+    }
+    uint32_t count = plan.needs.dispatch_count;
+    if (count == 0 && (event != NULL || wait_count > 0)) {
+        cl_int code = pack->clEnqueueMarkerWithWaitList(queue, wait_count, waits, event);
+        return code == CL_SUCCESS ? KQ_OK
+                                  : kq_cl_fail(&pack->errors, "clEnqueueMarkerWithWaitList", code);
+    }
+    cl_event last = NULL;
+    for (uint32_t i = 0; i < count && result == KQ_OK; i++) {
+        cl_event next = NULL;
+        result = enqueue_step(pack, j, &plan, i, queue, i > 0 ? 1 : wait_count,
+                              i > 0 ? &last : waits, i + 1 < count ? &next : event);
+        if (last != NULL) {
+            pack->clReleaseEvent(last);
+        }
+        last = next;
+    }
+    return result;
+}
+
+kq_result kq_opencl_quantize_enqueue(const kq_opencl *pack, const kq_opencl_quantize *op,
+                                     cl_command_queue queue, cl_uint wait_count,
+                                     const cl_event *waits, cl_event *event)
+{
+    job j;
+    kq_result result = check_enqueue(pack, KQ_OP_QUANTIZE, queue, wait_count, waits);
+    result = result != KQ_OK ? result : read_quantize(pack, op, &j);
+    return result != KQ_OK ? result : enqueue(pack, &j, queue, wait_count, waits, event);
+}
+
+kq_result kq_opencl_quantized_dot_enqueue(const kq_opencl *pack, const kq_opencl_quantized_dot *op,
+                                          cl_command_queue queue, cl_uint wait_count,
+                                          const cl_event *waits, cl_event *event)
+{
+    job j;
+    kq_result result = check_enqueue(pack, KQ_OP_QUANTIZED_DOT, queue, wait_count, waits);
+    result = result != KQ_OK ? result : read_dot(pack, op, true, &j);
+    return result != KQ_OK ? result : enqueue(pack, &j, queue, wait_count, waits, event);
+}

@@ -1,0 +1,28 @@
+// OpenCL functions found at run time, and how they fail: for opencl.c and device_opencl.c. Include
+// it first, for clCreateProgramWithIL is newer than the version that kquant/opencl.h asks for.
+#ifndef KQ_OPENCL_FUNCTIONS_H
+#define KQ_OPENCL_FUNCTIONS_H
+
+#ifndef CL_TARGET_OPENCL_VERSION
+# define CL_TARGET_OPENCL_VERSION 210
+#endif
+#include <CL/cl_icd.h>
+#include <kquant/opencl.h>
+
+#include "errors.h"
+
+// A table of functions is a struct whose members bear their names, made from a list of the names.
+#define KQ_CL_MEMBER(name) cl_api_##name name;
+#define KQ_CL_FIND(table, lookup, name)                                                            \
+ ((table)->name = (cl_api_##name)(lookup)->fn((lookup)->user, #name))
+
+// Reports what an OpenCL call returned, as KQ_ERROR_MEMORY or KQ_ERROR_DRIVER, and returns that.
+kq_result kq_cl_fail(const kq_errors *errors, const char *call, cl_int code);
+
+// A string of clGetDeviceInfo; `get` is that function. To be freed; NULL on any failure.
+char *kq_cl_device_text(cl_api_clGetDeviceInfo get, cl_device_id device, cl_device_info info);
+
+// Whether a space-separated list holds a word.
+int kq_cl_has_word(const char *list, const char *word);
+
+#endif

@@ -1,0 +1,54 @@
+// What a kernel is told at each dispatch, written once: Vulkan push constants, OpenCL arguments and
+// the manifest all come from these lists, in this order. Every field is a 32-bit word.
+//
+// An offset is in bytes from the start of the bound range, a stride or step in bytes; "at" is an
+// index of words in scratch. CONTRACT.md explains views and repeats.
+#ifndef KQ_PARAMS_H
+#define KQ_PARAMS_H
+
+#define KQ_QUANTIZE_PARAMS(field)                                                                  \
+    field(G)                                                                                       \
+    field(values_offset)                                                                           \
+    field(values_stride)                                                                           \
+    field(value_stride)                                                                            \
+    field(records_offset)                                                                          \
+    field(records_stride)                                                                          \
+    field(status_offset)
+
+// Dot i of a command is dot (i % inner, i / inner) of the repeat. Terms are written from `to_at` on: that
+// of record g lies at to_at + g * dots + i, so dots side by side are words side by side. A fold reads
+// `count` values of each dot, laid out like that, from `from_at` on, and leaves what is not yet a
+// result at `to_at`, laid out like that again. `first` is the first term of the sequential fold in
+// this dispatch; if it is not 0 the fold goes on from the sum it left at `to_at`.
+#define KQ_DOT_PARAMS(field)                                                                       \
+    field(G)                                                                                       \
+    field(dots)                                                                                    \
+    field(inner)                                                                                   \
+    field(lhs_offset)                                                                              \
+    field(lhs_stride)                                                                              \
+    field(lhs_inner_step)                                                                          \
+    field(lhs_outer_step)                                                                          \
+    field(rhs_offset)                                                                              \
+    field(rhs_stride)                                                                              \
+    field(rhs_inner_step)                                                                          \
+    field(rhs_outer_step)                                                                          \
+    field(result_offset)                                                                           \
+    field(result_inner_step)                                                                       \
+    field(result_outer_step)                                                                       \
+    field(first)                                                                                   \
+    field(count)                                                                                   \
+    field(from_at)                                                                                 \
+    field(to_at)
+
+// Invocations of a workgroup, and 16-value lanes of a block in quantize.
+#define KQ_LANES 64u
+#define KQ_LANES_PER_BLOCK 16u
+
+// Terms that one workgroup of the pairwise fold reduces to one value.
+#define KQ_PAIRWISE_CHUNK 128u
+
+// Steps of the sequential fold in one dispatch. A software driver ends every loop after 65,535
+// iterations without a word.
+#define KQ_SEQUENTIAL_STEPS 32768u
+
+#endif

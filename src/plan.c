@@ -1,0 +1,335 @@
+#include "plan.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+// Vulkan promises 128 bytes of push constants.
+_Static_assert(sizeof(kq_dot_params) <= 128 && sizeof(kq_quantize_params) <= sizeof(kq_dot_params),
+               "parameters outgrow push constants");
+
+const char *const kq_kernel_stems[KQ_KERNEL_COUNT] = {
+    "quantize",
+    "quantized_dot_terms",
+    "quantized_dot_sequential",
+    "quantized_dot_pairwise",
+};
+
+kq_op kq_kernel_op(unsigned kernel)
+{
+    return kernel == KQ_KERNEL_QUANTIZE ? KQ_OP_QUANTIZE : KQ_OP_QUANTIZED_DOT;
+}
+
+static uint64_t ceil_div(uint64_t a, uint64_t b)
+{
+    return a / b + (a % b != 0 ? 1 : 0);
+}
+
+static uint64_t dots_of(const kq_shape *shape)
+{
+    return (uint64_t)shape->count[0] * shape->count[1];
+}
+
+// Nothing is written, so nothing is dispatched.
+static bool is_empty(kq_op op, const kq_shape *shape)
+{
+    return dots_of(shape) == 0 || (op == KQ_OP_QUANTIZE && shape->G == 0);
+}
+
+// Values of each dot that one fold hands on to the next, beside the terms.
+static uint64_t carried_values(kq_order order, uint32_t G)
+{
+    if (order == KQ_ORDER_PAIRWISE) {
+        return G > KQ_PAIRWISE_CHUNK ? ceil_div(G, KQ_PAIRWISE_CHUNK) : 0;
+    }
+    return G > KQ_SEQUENTIAL_STEPS ? 1 : 0;
+}
+
+// UINT64_MAX where it is past 64 bits.
+static uint64_t scratch_bytes(kq_order order, const kq_shape *shape)
+{
+    uint64_t bytes = 0;
+    uint64_t values = shape->G + carried_values(order, shape->G);
+    return kq_add_product(&bytes, values * 4, dots_of(shape)) ? bytes : UINT64_MAX;
+}
+
+// The pairwise fold lays dots of few values side by side in a workgroup.
+static uint64_t pairwise_groups(uint64_t dots, uint32_t values)
+{
+    uint32_t lanes = 1;
+    while (2 * lanes < values && lanes < KQ_LANES) {
+        lanes *= 2;
+    }
+    return ceil_div(dots, KQ_LANES / lanes) * ceil_div(values, KQ_PAIRWISE_CHUNK);
+}
+
+static uint64_t terms_groups(uint64_t dots, uint32_t G)
+{
+    return ceil_div(dots * G, KQ_LANES);
+}
+
+// Whether `needed` of a limit is too much; if so that is what stops the operation.
+static bool exceeds(kq_needs *needs, const char *limit, uint64_t value, uint64_t needed)
+{
+    if (needed <= value) {
+        return false;
+    }
+    needs->limit = limit;
+    needs->limit_value = value;
+    needs->needed = needed;
+    return true;
+}
+
+// The range to bind for an operand; false if it is too long.
+static bool bind_range(const kq_shape *shape, int role, const kq_limits *limits, kq_needs *needs,
+                       kq_range *range)
+{
+    uint64_t offset = shape->extents[role].offset;
+    uint64_t end = 0;
+    range->offset = offset - offset % limits->offset_alignment;
+    // An end past 64 bits, or in their last word, is beyond any limit.
+    bool fits = kq_extent_end(shape, role, &end) && end <= UINT64_MAX - 3;
+    range->bytes = fits ? end + (4 - end % 4) % 4 - range->offset : UINT64_MAX;
+    return !exceeds(needs, limits->range_name, limits->range_bytes, range->bytes);
+}
+
+// Fills the ranges and scratch_bytes; false, with the limit in *needs, if the shape is too large for
+// the device. How long the buffers are does not matter here.
+static bool measure(kq_op op, kq_order order, const kq_shape *shape, const kq_limits *limits,
+                    kq_range ranges[KQ_BINDING_COUNT], kq_needs *needs)
+{
+    memset(ranges, 0, KQ_BINDING_COUNT * sizeof *ranges);
+    if (is_empty(op, shape)) {
+        return true;
+    }
+    bool has_inputs = shape->G > 0;
+    for (int role = 0; role < 3; role++) {
+        if ((has_inputs || role == KQ_RESULT) &&
+            !bind_range(shape, role, limits, needs, &ranges[role])) {
+            return false;
+        }
+    }
+    uint64_t groups = ceil_div(shape->G, KQ_LANES / KQ_LANES_PER_BLOCK);
+    if (op == KQ_OP_QUANTIZED_DOT) {
+        // Results are within the range limit, so dots are below 2^30 and no product overflows.
+        kq_shape with_scratch = *shape;
+        needs->scratch_bytes = scratch_bytes(order, shape);
+        with_scratch.extents[KQ_SCRATCH].size = needs->scratch_bytes;
+        if (needs->scratch_bytes > 0 &&
+            !bind_range(&with_scratch, KQ_SCRATCH, limits, needs, &ranges[KQ_SCRATCH])) {
+            return false;
+        }
+        uint64_t dots = dots_of(shape);
+        uint64_t terms = terms_groups(dots, shape->G);
+        groups = order == KQ_ORDER_PAIRWISE ? pairwise_groups(dots, shape->G)
+                                            : ceil_div(dots, KQ_LANES);
+        groups = groups > terms ? groups : terms;
+    }
+    return !exceeds(needs, limits->groups_name, (uint64_t)limits->groups[0] * limits->groups[1],
+                    groups);
+}
+
+// 0 for a binding that is not used.
+static uint32_t residue(const kq_plan *plan, const kq_shape *shape, int role)
+{
+    const kq_range *range = &plan->ranges[role];
+    return range->bytes == 0 ? 0 : (uint32_t)(shape->extents[role].offset - range->offset);
+}
+
+// A stride or step that is never taken may be any number, even one past 32 bits.
+static uint32_t taken(uint64_t step, uint32_t count)
+{
+    return count > 1 ? (uint32_t)step : 0;
+}
+
+static void fill_params(kq_plan *plan, const kq_shape *s)
+{
+    const kq_extent *e = s->extents;
+    if (plan->op == KQ_OP_QUANTIZE) {
+        plan->quantize = (kq_quantize_params){
+            .G = s->G,
+            .values_offset = residue(plan, s, KQ_VALUES),
+            .values_stride = taken(e[KQ_VALUES].stride, s->G),
+            .value_stride = (uint32_t)s->value_stride,
+            .records_offset = residue(plan, s, KQ_RECORDS),
+            .records_stride = taken(e[KQ_RECORDS].stride, s->G),
+            .status_offset = residue(plan, s, KQ_STATUS),
+        };
+        return;
+    }
+    plan->dot = (kq_dot_params){
+        .G = s->G,
+        .dots = s->count[0] * s->count[1],
+        .inner = s->count[0],
+        .lhs_offset = residue(plan, s, KQ_LHS),
+        .lhs_stride = taken(e[KQ_LHS].stride, s->G),
+        .lhs_inner_step = taken(e[KQ_LHS].step[0], s->count[0]),
+        .lhs_outer_step = taken(e[KQ_LHS].step[1], s->count[1]),
+        .rhs_offset = residue(plan, s, KQ_RHS),
+        .rhs_stride = taken(e[KQ_RHS].stride, s->G),
+        .rhs_inner_step = taken(e[KQ_RHS].step[0], s->count[0]),
+        .rhs_outer_step = taken(e[KQ_RHS].step[1], s->count[1]),
+        .result_offset = residue(plan, s, KQ_RESULT),
+        .result_inner_step = taken(e[KQ_RESULT].step[0], s->count[0]),
+        .result_outer_step = taken(e[KQ_RESULT].step[1], s->count[1]),
+    };
+    plan->scratch_at = residue(plan, s, KQ_SCRATCH) / 4;
+}
+
+static uint32_t count_dispatches(kq_op op, kq_order order, const kq_shape *shape)
+{
+    if (is_empty(op, shape)) {
+        return 0;
+    }
+    if (op == KQ_OP_QUANTIZE || shape->G == 0) {
+        return 1;
+    }
+    if (order == KQ_ORDER_SEQUENTIAL) {
+        return 1 + (uint32_t)ceil_div(shape->G, KQ_SEQUENTIAL_STEPS);
+    }
+    uint32_t passes = 1;
+    for (uint64_t n = shape->G; n > KQ_PAIRWISE_CHUNK; n = ceil_div(n, KQ_PAIRWISE_CHUNK)) {
+        passes++;
+    }
+    return 1 + passes;
+}
+
+static kq_result make(const kq_operation *operation, bool has_scratch, const kq_limits *limits,
+                      const kq_errors *errors, kq_shape *shape, kq_plan *plan)
+{
+    memset(plan, 0, sizeof *plan);
+    plan->op = operation->op;
+    plan->order = operation->order;
+    plan->max_groups_x = limits->groups[0];
+    kq_result result = kq_shape_make(operation, errors, shape);
+    if (result != KQ_OK) {
+        return result;
+    }
+    if (has_scratch && operation->op == KQ_OP_QUANTIZED_DOT) {
+        result = kq_shape_add_scratch(operation, scratch_bytes(operation->order, shape), errors,
+                                      shape);
+        if (result != KQ_OK) {
+            return result;
+        }
+    }
+    if (!measure(plan->op, plan->order, shape, limits, plan->ranges, &plan->needs)) {
+        return KQ_OK;
+    }
+    plan->needs.dispatch_count = count_dispatches(plan->op, plan->order, shape);
+    for (int role = 0; role < 3; role++) {
+        // A view within its buffer whose last word is not: one to three bytes are missing.
+        uint64_t end = plan->ranges[role].offset + plan->ranges[role].bytes;
+        uint64_t bytes = operation->operands[role].buffer_bytes;
+        if (plan->ranges[role].bytes > 0 && end > bytes &&
+            end - bytes > plan->needs.missing_bytes) {
+            plan->needs.missing_bytes = (uint32_t)(end - bytes);
+        }
+    }
+    fill_params(plan, shape);
+    return KQ_OK;
+}
+
+kq_result kq_plan_make(const kq_operation *operation, bool has_scratch, const kq_limits *limits,
+                       const kq_errors *errors, kq_plan *plan)
+{
+    kq_shape shape;
+    return make(operation, has_scratch, limits, errors, &shape, plan);
+}
+
+// The largest value of *field, a part of *shape, with which the shape fits the device.
+static uint32_t largest(const kq_plan *plan, kq_shape *shape, const kq_limits *limits,
+                        uint32_t *field)
+{
+    uint32_t was = *field;
+    uint32_t fits = 0;
+    for (uint32_t bit = 0x80000000u; bit != 0; bit >>= 1) {
+        kq_range ranges[KQ_BINDING_COUNT];
+        kq_needs needs = {0};
+        *field = fits | bit;
+        if (measure(plan->op, plan->order, shape, limits, ranges, &needs)) {
+            fits |= bit;
+        }
+    }
+    *field = was;
+    return fits;
+}
+
+kq_result kq_plan_query(const kq_operation *operation, const kq_limits *limits,
+                        const kq_errors *errors, kq_needs *needs)
+{
+    kq_shape shape;
+    kq_plan plan;
+    kq_result result = make(operation, false, limits, errors, &shape, &plan);
+    memset(needs, 0, sizeof *needs);
+    if (result == KQ_OK) {
+        *needs = plan.needs;
+        needs->largest_G = largest(&plan, &shape, limits, &shape.G);
+        needs->largest_count = largest(&plan, &shape, limits, &shape.count[0]);
+    }
+    return result;
+}
+
+kq_result kq_needs_fit(const kq_needs *needs, const kq_errors *errors)
+{
+    if (needs->limit != NULL) {
+        return kq_fail(errors, KQ_ERROR_UNSUPPORTED, "%s is %" PRIu64 "; %" PRIu64 " are needed",
+                       needs->limit, needs->limit_value, needs->needed);
+    }
+    if (needs->missing_bytes > 0) {
+        return kq_fail(errors, KQ_ERROR_ARGUMENT,
+                       "a buffer must be %" PRIu32
+                       " bytes longer; its view ends inside a 4-byte word",
+                       needs->missing_bytes);
+    }
+    return KQ_OK;
+}
+
+// The folds of a dot, numbered from 0.
+static uint64_t step_fold(const kq_plan *plan, uint32_t fold, kq_dot_params *p)
+{
+    uint32_t carried_at = plan->scratch_at + p->G * p->dots;
+    if (plan->order == KQ_ORDER_SEQUENTIAL || p->G == 0) {
+        uint32_t left = p->G - fold * KQ_SEQUENTIAL_STEPS;
+        p->first = fold * KQ_SEQUENTIAL_STEPS;
+        p->count = left < KQ_SEQUENTIAL_STEPS ? left : KQ_SEQUENTIAL_STEPS;
+        p->from_at = plan->scratch_at;
+        p->to_at = carried_at;
+        return ceil_div(p->dots, KQ_LANES);
+    }
+    // Passes read and write the place of the terms and the one behind it in turn.
+    p->count = p->G;
+    for (uint32_t pass = 0; pass < fold; pass++) {
+        p->count = (uint32_t)ceil_div(p->count, KQ_PAIRWISE_CHUNK);
+    }
+    p->from_at = fold % 2 == 0 ? plan->scratch_at : carried_at;
+    p->to_at = fold % 2 == 0 ? carried_at : plan->scratch_at;
+    return pairwise_groups(p->dots, p->count);
+}
+
+kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
+{
+    kq_step step = {0};
+    uint64_t groups;
+    if (plan->op == KQ_OP_QUANTIZE) {
+        step.kernel = KQ_KERNEL_QUANTIZE;
+        step.params_bytes = sizeof plan->quantize;
+        memcpy(step.params, &plan->quantize, sizeof plan->quantize);
+        groups = ceil_div(plan->quantize.G, KQ_LANES / KQ_LANES_PER_BLOCK);
+    } else {
+        kq_dot_params p = plan->dot;
+        if (p.G > 0 && index == 0) {
+            step.kernel = KQ_KERNEL_DOT_TERMS;
+            p.to_at = plan->scratch_at;
+            groups = terms_groups(p.dots, p.G);
+        } else {
+            // With G = 0 the sequential fold alone writes +0, whatever the order.
+            bool pairwise = plan->order == KQ_ORDER_PAIRWISE && p.G > 0;
+            step.kernel = pairwise ? KQ_KERNEL_DOT_PAIRWISE : KQ_KERNEL_DOT_SEQUENTIAL;
+            groups = step_fold(plan, p.G > 0 ? index - 1 : 0, &p);
+        }
+        step.params_bytes = sizeof p;
+        memcpy(step.params, &p, sizeof p);
+    }
+    step.groups[0] = groups < plan->max_groups_x ? (uint32_t)groups : plan->max_groups_x;
+    step.groups[1] = (uint32_t)ceil_div(groups, step.groups[0]);
+    return step;
+}

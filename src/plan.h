@@ -1,0 +1,81 @@
+// A shape carried onto a device: the ranges to bind and the dispatches in order, worked out once for
+// every API. Level 2 only carries a plan out.
+#ifndef KQ_PLAN_H
+#define KQ_PLAN_H
+
+#include "params.h"
+#include "shape.h"
+
+enum {
+    KQ_KERNEL_QUANTIZE,
+    KQ_KERNEL_DOT_TERMS,
+    KQ_KERNEL_DOT_SEQUENTIAL,
+    KQ_KERNEL_DOT_PAIRWISE,
+    KQ_KERNEL_COUNT,
+};
+
+// "quantize", "quantized_dot_terms", ...: file stem, OpenCL entry point, first half of a name.
+extern const char *const kq_kernel_stems[KQ_KERNEL_COUNT];
+
+// The operation that a kernel belongs to.
+kq_op kq_kernel_op(unsigned kernel);
+
+#define KQ_PARAMS_FIELD(name) uint32_t name;
+typedef struct kq_quantize_params {
+    KQ_QUANTIZE_PARAMS(KQ_PARAMS_FIELD)
+} kq_quantize_params;
+typedef struct kq_dot_params {
+    KQ_DOT_PARAMS(KQ_PARAMS_FIELD)
+} kq_dot_params;
+#undef KQ_PARAMS_FIELD
+
+// What a device can bind and dispatch, with the API's own words for it.
+typedef struct kq_limits {
+    uint64_t range_bytes;  // of one binding, at most 2^32 - 1, for kernels count bytes in 32 bits
+    const char *range_name;
+    uint32_t offset_alignment;  // of a binding's start: a power of two, at least 4
+    uint32_t groups[2];         // workgroups in x and y
+    const char *groups_name;
+} kq_limits;
+
+// A range of a buffer to bind: from an aligned offset to the end of a 4-byte word.
+typedef struct kq_range {
+    uint64_t offset;
+    uint64_t bytes;  // 0: no kernel of the plan uses this binding
+} kq_range;
+
+typedef struct kq_plan {
+    kq_op op;
+    kq_order order;
+    kq_range ranges[KQ_BINDING_COUNT];
+    kq_needs needs;  // but for largest_G and largest_count
+    kq_quantize_params quantize;
+    kq_dot_params dot;  // its last four fields are a step's
+    uint32_t scratch_at;
+    uint32_t max_groups_x;
+} kq_plan;
+
+// KQ_ERROR_ARGUMENT if a rule is broken. A plan that does not fit the device is no error here:
+// plan->needs says what stops it. Scratch is left out where it is yet to be provided.
+kq_result kq_plan_make(const kq_operation *operation, bool has_scratch, const kq_limits *limits,
+                       const kq_errors *errors, kq_plan *plan);
+
+// The answer to a query: everything of kq_needs, whether it fits or not.
+kq_result kq_plan_query(const kq_operation *operation, const kq_limits *limits,
+                        const kq_errors *errors, kq_needs *needs);
+
+// KQ_OK if that can be carried out; else KQ_ERROR_UNSUPPORTED with limit, value and need, or
+// KQ_ERROR_ARGUMENT where only padding is missing.
+kq_result kq_needs_fit(const kq_needs *needs, const kq_errors *errors);
+
+typedef struct kq_step {
+    unsigned kernel;
+    uint32_t groups[2];
+    uint32_t params_bytes;
+    uint32_t params[sizeof(kq_dot_params) / sizeof(uint32_t)];  // the kernel's, in order
+} kq_step;
+
+// Dispatch `index` of plan->needs.dispatch_count. Each reads what the one before it wrote.
+kq_step kq_plan_step(const kq_plan *plan, uint32_t index);
+
+#endif

@@ -1,0 +1,428 @@
+#include "vulkan_call.h"
+
+#include <kquant/vulkan.h>
+
+#include "kernels.h"
+#include "plan.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+// --- Functions
+
+#define DEVICE_FUNCTIONS(f)                                                                        \
+    f(vkCreateShaderModule)                                                                        \
+    f(vkDestroyShaderModule)                                                                       \
+    f(vkCreateDescriptorSetLayout)                                                                 \
+    f(vkDestroyDescriptorSetLayout)                                                                \
+    f(vkCreatePipelineLayout)                                                                      \
+    f(vkDestroyPipelineLayout)                                                                     \
+    f(vkCreateComputePipelines)                                                                    \
+    f(vkDestroyPipeline)                                                                           \
+    f(vkUpdateDescriptorSets)                                                                      \
+    f(vkCmdBindPipeline)                                                                           \
+    f(vkCmdBindDescriptorSets)                                                                     \
+    f(vkCmdPushConstants)                                                                          \
+    f(vkCmdDispatch)                                                                               \
+    f(vkCmdPipelineBarrier)
+
+#define FUNCTION_FIELD(name) PFN_##name name;
+typedef struct functions {
+    DEVICE_FUNCTIONS(FUNCTION_FIELD)
+} functions;
+#undef FUNCTION_FIELD
+
+static kq_result load_functions(const kq_vulkan_params *params, functions *vk,
+                                VkPhysicalDeviceLimits *limits)
+{
+    PFN_vkGetInstanceProcAddr get = params->get_instance_proc_addr;
+    const char *missing = NULL;
+    PFN_vkGetDeviceProcAddr get_device =
+        (PFN_vkGetDeviceProcAddr)get(params->instance, "vkGetDeviceProcAddr");
+    PFN_vkGetPhysicalDeviceProperties get_properties =
+        (PFN_vkGetPhysicalDeviceProperties)get(params->instance, "vkGetPhysicalDeviceProperties");
+    if (get_device == NULL || get_properties == NULL) {
+        missing = get_device == NULL ? "vkGetDeviceProcAddr" : "vkGetPhysicalDeviceProperties";
+    } else {
+#define LOAD_FUNCTION(name)                                                                        \
+    vk->name = (PFN_##name)get_device(params->device, #name);                                      \
+    missing = vk->name == NULL ? #name : missing;
+        DEVICE_FUNCTIONS(LOAD_FUNCTION)
+#undef LOAD_FUNCTION
+    }
+    if (missing != NULL) {
+        return kq_fail(&params->errors, KQ_ERROR_ARGUMENT,
+                       "get_instance_proc_addr does not lead to %s", missing);
+    }
+    VkPhysicalDeviceProperties properties;
+    get_properties(params->physical_device, &properties);
+    *limits = properties.limits;
+    return KQ_OK;
+}
+
+kq_result kq_vulkan_check(const kq_errors *errors, const char *call, VkResult result)
+{
+    const char *name = "VkResult";
+    switch (result) {
+    case VK_SUCCESS: return KQ_OK;
+    case VK_ERROR_OUT_OF_HOST_MEMORY: name = "VK_ERROR_OUT_OF_HOST_MEMORY"; break;
+    case VK_ERROR_OUT_OF_DEVICE_MEMORY: name = "VK_ERROR_OUT_OF_DEVICE_MEMORY"; break;
+    case VK_ERROR_INITIALIZATION_FAILED: name = "VK_ERROR_INITIALIZATION_FAILED"; break;
+    case VK_ERROR_DEVICE_LOST: name = "VK_ERROR_DEVICE_LOST"; break;
+    case VK_ERROR_MEMORY_MAP_FAILED: name = "VK_ERROR_MEMORY_MAP_FAILED"; break;
+    case VK_ERROR_TOO_MANY_OBJECTS: name = "VK_ERROR_TOO_MANY_OBJECTS"; break;
+    case VK_ERROR_FRAGMENTED_POOL: name = "VK_ERROR_FRAGMENTED_POOL"; break;
+    case VK_TIMEOUT: name = "VK_TIMEOUT"; break;
+    default: break;
+    }
+    kq_result code =
+        result == VK_ERROR_OUT_OF_HOST_MEMORY || result == VK_ERROR_OUT_OF_DEVICE_MEMORY
+            ? KQ_ERROR_MEMORY
+            : KQ_ERROR_DRIVER;
+    return kq_fail(errors, code, "%s: %s (%d)", call, name, (int)result);
+}
+
+// --- Create and destroy
+
+struct kq_vulkan {
+    functions vk;
+    VkDevice device;
+    VkAllocationCallbacks allocator;
+    bool has_allocator;
+    kq_errors errors;
+    kq_limits limits;
+    VkDescriptorSetLayout set_layout;
+    VkPipelineLayout pipeline_layout;
+    VkPipeline pipelines[KQ_KERNEL_COUNT];  // null where not asked for
+};
+
+static const VkAllocationCallbacks *allocator(const kq_vulkan *pack)
+{
+    return pack->has_allocator ? &pack->allocator : NULL;
+}
+
+static kq_result check_params(const kq_vulkan_params *params)
+{
+    const kq_errors *errors = &params->errors;
+    uint32_t known_ops = 1u << KQ_OP_QUANTIZE | 1u << KQ_OP_QUANTIZED_DOT;
+    const char *missing = params->get_instance_proc_addr == NULL    ? "get_instance_proc_addr"
+                          : params->instance == VK_NULL_HANDLE        ? "instance"
+                          : params->physical_device == VK_NULL_HANDLE ? "physical_device"
+                          : params->device == VK_NULL_HANDLE          ? "device"
+                                                                      : NULL;
+    if (missing != NULL) {
+        return kq_fail(errors, KQ_ERROR_ARGUMENT, "%s is null; it is required", missing);
+    }
+    if (params->caps != 0) {
+        return kq_fail(errors, KQ_ERROR_ARGUMENT, "caps is 0x%" PRIX32 "; no kernel needs any",
+                       params->caps);
+    }
+    if ((params->ops & ~known_ops) != 0) {
+        return kq_fail(errors, KQ_ERROR_ARGUMENT, "ops is 0x%" PRIX32 "; it may hold 0x%" PRIX32,
+                       params->ops, known_ops);
+    }
+    return KQ_OK;
+}
+
+static kq_result create_layouts(kq_vulkan *pack)
+{
+    VkDescriptorSetLayoutBinding bindings[KQ_BINDING_COUNT];
+    for (uint32_t i = 0; i < KQ_BINDING_COUNT; i++) {
+        bindings[i] = (VkDescriptorSetLayoutBinding){
+            .binding = i,
+            .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+            .descriptorCount = 1,
+            .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+        };
+    }
+    VkDescriptorSetLayoutCreateInfo set_info = {
+        .sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO,
+        .bindingCount = KQ_BINDING_COUNT,
+        .pBindings = bindings,
+    };
+    kq_result result = kq_vulkan_check(
+        &pack->errors, "vkCreateDescriptorSetLayout",
+        pack->vk.vkCreateDescriptorSetLayout(pack->device, &set_info, allocator(pack),
+                                             &pack->set_layout));
+    if (result != KQ_OK) {
+        return result;
+    }
+    VkPushConstantRange range = {
+        .stageFlags = VK_SHADER_STAGE_COMPUTE_BIT,
+        .size = sizeof(kq_dot_params),
+    };
+    VkPipelineLayoutCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO,
+        .setLayoutCount = 1,
+        .pSetLayouts = &pack->set_layout,
+        .pushConstantRangeCount = 1,
+        .pPushConstantRanges = &range,
+    };
+    return kq_vulkan_check(&pack->errors, "vkCreatePipelineLayout",
+                           pack->vk.vkCreatePipelineLayout(pack->device, &info, allocator(pack),
+                                                           &pack->pipeline_layout));
+}
+
+static kq_result create_pipeline(kq_vulkan *pack, VkPipelineCache cache, unsigned kernel)
+{
+    const kq_kernel *data = kq_find_kernel(KQ_API_VULKAN, kq_kernel_stems[kernel], 0);
+    VkShaderModule module = VK_NULL_HANDLE;
+    VkShaderModuleCreateInfo module_info = {
+        .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
+        .codeSize = data->spirv_bytes,
+        .pCode = data->spirv,
+    };
+    kq_result result = kq_vulkan_check(
+        &pack->errors, "vkCreateShaderModule",
+        pack->vk.vkCreateShaderModule(pack->device, &module_info, allocator(pack), &module));
+    if (result != KQ_OK) {
+        return result;
+    }
+    VkComputePipelineCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO,
+        .stage =
+            {
+                .sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
+                .stage = VK_SHADER_STAGE_COMPUTE_BIT,
+                .module = module,
+                .pName = "main",
+            },
+        .layout = pack->pipeline_layout,
+    };
+    result = kq_vulkan_check(&pack->errors, "vkCreateComputePipelines",
+                             pack->vk.vkCreateComputePipelines(pack->device, cache, 1, &info,
+                                                               allocator(pack),
+                                                               &pack->pipelines[kernel]));
+    pack->vk.vkDestroyShaderModule(pack->device, module, allocator(pack));
+    return result;
+}
+
+kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
+{
+    *out = NULL;
+    kq_result result = check_params(params);
+    if (result != KQ_OK) {
+        return result;
+    }
+    kq_vulkan *pack = calloc(1, sizeof *pack);
+    if (pack == NULL) {
+        return kq_fail(&params->errors, KQ_ERROR_MEMORY, "out of host memory for a pack");
+    }
+    VkPhysicalDeviceLimits limits = {0};
+    result = load_functions(params, &pack->vk, &limits);
+    if (result != KQ_OK) {
+        free(pack);
+        return result;
+    }
+    pack->device = params->device;
+    pack->errors = params->errors;
+    pack->has_allocator = params->allocator != NULL;
+    if (pack->has_allocator) {
+        pack->allocator = *params->allocator;
+    }
+    VkDeviceSize alignment = limits.minStorageBufferOffsetAlignment;
+    pack->limits = (kq_limits){
+        .range_bytes = limits.maxStorageBufferRange,
+        .range_name = "maxStorageBufferRange",
+        .offset_alignment = alignment < 4 ? 4 : (uint32_t)alignment,
+        .groups = {limits.maxComputeWorkGroupCount[0], limits.maxComputeWorkGroupCount[1]},
+        .groups_name = "maxComputeWorkGroupCount[0] * [1]",
+    };
+    result = create_layouts(pack);
+    for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT && result == KQ_OK; kernel++) {
+        if (params->ops == 0 || (params->ops & 1u << kq_kernel_op(kernel)) != 0) {
+            result = create_pipeline(pack, params->pipeline_cache, kernel);
+        }
+    }
+    if (result != KQ_OK) {
+        kq_vulkan_destroy(&pack);
+        return result;
+    }
+    *out = pack;
+    return KQ_OK;
+}
+
+void kq_vulkan_destroy(kq_vulkan **out)
+{
+    kq_vulkan *pack = *out;
+    if (pack == NULL) {
+        return;
+    }
+    for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT; kernel++) {
+        pack->vk.vkDestroyPipeline(pack->device, pack->pipelines[kernel], allocator(pack));
+    }
+    pack->vk.vkDestroyPipelineLayout(pack->device, pack->pipeline_layout, allocator(pack));
+    pack->vk.vkDestroyDescriptorSetLayout(pack->device, pack->set_layout, allocator(pack));
+    free(pack);
+    *out = NULL;
+}
+
+VkDescriptorSetLayout kq_vulkan_set_layout(const kq_vulkan *pack)
+{
+    return pack->set_layout;
+}
+
+// --- Operations: the caller's structs brought to the form that every API shares
+
+static kq_operand view_operand(const kq_vulkan_view *view)
+{
+    return (kq_operand){(uint64_t)view->buffer, view->buffer_bytes, view->view};
+}
+
+static kq_operand range_operand(const kq_vulkan_range *range)
+{
+    return (kq_operand){(uint64_t)range->buffer, range->buffer_bytes, {.offset = range->offset}};
+}
+
+static kq_operation quantize_operation(const kq_vulkan_quantize *op)
+{
+    return (kq_operation){
+        .op = KQ_OP_QUANTIZE,
+        .format = op->format,
+        .operands[KQ_VALUES] = view_operand(&op->values),
+        .operands[KQ_RECORDS] = view_operand(&op->records),
+        .operands[KQ_STATUS] = range_operand(&op->status),
+    };
+}
+
+static kq_operation dot_operation(const kq_vulkan_quantized_dot *op)
+{
+    return (kq_operation){
+        .op = KQ_OP_QUANTIZED_DOT,
+        .lhs_format = op->lhs_format,
+        .rhs_format = op->rhs_format,
+        .acc = op->acc,
+        .order = op->order,
+        .repeat = op->repeat,
+        .operands[KQ_LHS] = view_operand(&op->lhs),
+        .operands[KQ_RHS] = view_operand(&op->rhs),
+        .operands[KQ_RESULT] = range_operand(&op->result),
+        .operands[KQ_SCRATCH] = range_operand(&op->scratch),
+    };
+}
+
+// A plan that fits, of kernels that the pack has.
+static kq_result make_plan(const kq_vulkan *pack, const kq_operation *operation, kq_plan *plan)
+{
+    kq_result result = kq_plan_make(operation, true, &pack->limits, &pack->errors, plan);
+    result = result != KQ_OK ? result : kq_needs_fit(&plan->needs, &pack->errors);
+    unsigned kernel =
+        operation->op == KQ_OP_QUANTIZE ? KQ_KERNEL_QUANTIZE : KQ_KERNEL_DOT_SEQUENTIAL;
+    if (result == KQ_OK && pack->pipelines[kernel] == VK_NULL_HANDLE) {
+        result = kq_fail(&pack->errors, KQ_ERROR_ARGUMENT,
+                         "the pack was created without this operation in ops");
+    }
+    return result;
+}
+
+static kq_result write_set(const kq_vulkan *pack, const kq_operation *operation,
+                           VkDescriptorSet set)
+{
+    kq_plan plan;
+    kq_result result = make_plan(pack, operation, &plan);
+    if (result != KQ_OK || plan.needs.dispatch_count == 0) {
+        return result;
+    }
+    if (set == VK_NULL_HANDLE) {
+        return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "set is null");
+    }
+    VkDescriptorBufferInfo infos[KQ_BINDING_COUNT];
+    VkWriteDescriptorSet writes[KQ_BINDING_COUNT];
+    uint32_t count = operation->op == KQ_OP_QUANTIZE ? KQ_STATUS + 1 : KQ_BINDING_COUNT;
+    for (uint32_t i = 0; i < count; i++) {
+        // With G = 0 only the result is there. It stands in for the others, which are not read.
+        uint32_t role = plan.ranges[i].bytes > 0 ? i : KQ_RESULT;
+        infos[i] = (VkDescriptorBufferInfo){
+            .buffer = (VkBuffer)operation->operands[role].buffer,
+            .offset = plan.ranges[role].offset,
+            .range = plan.ranges[role].bytes,
+        };
+        writes[i] = (VkWriteDescriptorSet){
+            .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
+            .dstSet = set,
+            .dstBinding = i,
+            .descriptorCount = 1,
+            .descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER,
+            .pBufferInfo = &infos[i],
+        };
+    }
+    pack->vk.vkUpdateDescriptorSets(pack->device, count, writes, 0, NULL);
+    return KQ_OK;
+}
+
+static kq_result record(const kq_vulkan *pack, const kq_operation *operation, VkDescriptorSet set,
+                        VkCommandBuffer commands)
+{
+    kq_plan plan;
+    kq_result result = make_plan(pack, operation, &plan);
+    if (result != KQ_OK || plan.needs.dispatch_count == 0) {
+        return result;
+    }
+    if (set == VK_NULL_HANDLE || commands == VK_NULL_HANDLE) {
+        return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "%s is null",
+                       set == VK_NULL_HANDLE ? "set" : "command_buffer");
+    }
+    pack->vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                                     pack->pipeline_layout, 0, 1, &set, 0, NULL);
+    for (uint32_t i = 0; i < plan.needs.dispatch_count; i++) {
+        kq_step step = kq_plan_step(&plan, i);
+        if (i > 0) {
+            VkMemoryBarrier barrier = {
+                .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
+                .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+            };
+            pack->vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                                          VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &barrier, 0,
+                                          NULL, 0, NULL);
+        }
+        pack->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                                   pack->pipelines[step.kernel]);
+        pack->vk.vkCmdPushConstants(commands, pack->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                    step.params_bytes, step.params);
+        pack->vk.vkCmdDispatch(commands, step.groups[0], step.groups[1], 1);
+    }
+    return KQ_OK;
+}
+
+kq_result kq_vulkan_quantize_query(const kq_vulkan *pack, const kq_vulkan_quantize *op,
+                                   kq_needs *needs)
+{
+    kq_operation operation = quantize_operation(op);
+    return kq_plan_query(&operation, &pack->limits, &pack->errors, needs);
+}
+
+kq_result kq_vulkan_quantized_dot_query(const kq_vulkan *pack, const kq_vulkan_quantized_dot *op,
+                                        kq_needs *needs)
+{
+    kq_operation operation = dot_operation(op);
+    return kq_plan_query(&operation, &pack->limits, &pack->errors, needs);
+}
+
+kq_result kq_vulkan_quantize_write_set(const kq_vulkan *pack, const kq_vulkan_quantize *op,
+                                       VkDescriptorSet set)
+{
+    kq_operation operation = quantize_operation(op);
+    return write_set(pack, &operation, set);
+}
+
+kq_result kq_vulkan_quantized_dot_write_set(const kq_vulkan *pack,
+                                            const kq_vulkan_quantized_dot *op, VkDescriptorSet set)
+{
+    kq_operation operation = dot_operation(op);
+    return write_set(pack, &operation, set);
+}
+
+kq_result kq_vulkan_quantize_record(const kq_vulkan *pack, const kq_vulkan_quantize *op,
+                                    VkDescriptorSet set, VkCommandBuffer command_buffer)
+{
+    kq_operation operation = quantize_operation(op);
+    return record(pack, &operation, set, command_buffer);
+}
+
+kq_result kq_vulkan_quantized_dot_record(const kq_vulkan *pack, const kq_vulkan_quantized_dot *op,
+                                         VkDescriptorSet set, VkCommandBuffer command_buffer)
+{
+    kq_operation operation = dot_operation(op);
+    return record(pack, &operation, set, command_buffer);
+}

@@ -1,0 +1,15 @@
+// How a Vulkan call fails, at levels 2 and 3.
+#ifndef KQ_VULKAN_CALL_H
+#define KQ_VULKAN_CALL_H
+
+#ifndef VK_NO_PROTOTYPES
+# define VK_NO_PROTOTYPES
+#endif
+#include <vulkan/vulkan_core.h>
+
+#include "errors.h"
+
+// KQ_OK for VK_SUCCESS; else KQ_ERROR_MEMORY or KQ_ERROR_DRIVER, the call and the VkResult reported.
+kq_result kq_vulkan_check(const kq_errors *errors, const char *call, VkResult result);
+
+#endif

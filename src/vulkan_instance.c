@@ -1,0 +1,214 @@
+#include "vulkan_instance.h"
+
+#include "device.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Devices that only emulate Vulkan in part (MoltenVK) are shown on request.
+static bool has_portability(PFN_vkGetInstanceProcAddr get)
+{
+    PFN_vkEnumerateInstanceExtensionProperties enumerate =
+        (PFN_vkEnumerateInstanceExtensionProperties)get(NULL,
+                                                        "vkEnumerateInstanceExtensionProperties");
+    uint32_t count = 0;
+    bool found = false;
+    if (enumerate == NULL || enumerate(NULL, &count, NULL) != VK_SUCCESS || count == 0) {
+        return false;
+    }
+    VkExtensionProperties *properties = calloc(count, sizeof *properties);
+    if (properties != NULL && enumerate(NULL, &count, properties) == VK_SUCCESS) {
+        for (uint32_t i = 0; i < count; i++) {
+            found |= strcmp(properties[i].extensionName,
+                            VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME) == 0;
+        }
+    }
+    free(properties);
+    return found;
+}
+
+kq_result kq_vulkan_instance_create(const kq_lookup *lookup, const kq_errors *errors,
+                                    kq_vulkan_instance *instance)
+{
+    memset(instance, 0, sizeof *instance);
+    PFN_vkGetInstanceProcAddr get = (PFN_vkGetInstanceProcAddr)kq_find_vulkan(lookup);
+    PFN_vkCreateInstance create =
+        get != NULL ? (PFN_vkCreateInstance)get(NULL, "vkCreateInstance") : NULL;
+    if (create == NULL) {
+        return KQ_ERROR_NO_DEVICE;
+    }
+    instance->vkGetInstanceProcAddr = get;
+
+    // 1.2 knows drivers' names; a 1.0 loader refuses anything above itself.
+    PFN_vkEnumerateInstanceVersion enumerate =
+        (PFN_vkEnumerateInstanceVersion)get(NULL, "vkEnumerateInstanceVersion");
+    instance->api_version = VK_API_VERSION_1_0;
+    if (enumerate != NULL) {
+        enumerate(&instance->api_version);
+        instance->api_version = instance->api_version < VK_API_VERSION_1_2
+                                    ? instance->api_version
+                                    : VK_API_VERSION_1_2;
+    }
+    bool portability = has_portability(get);
+    const char *extension = VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME;
+    VkApplicationInfo application = {
+        .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
+        .pEngineName = "kquant",
+        .apiVersion = instance->api_version,
+    };
+    VkInstanceCreateInfo info = {
+        .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
+        .flags = portability ? VK_INSTANCE_CREATE_ENUMERATE_PORTABILITY_BIT_KHR : 0,
+        .pApplicationInfo = &application,
+        .enabledExtensionCount = portability ? 1 : 0,
+        .ppEnabledExtensionNames = &extension,
+    };
+    VkResult created = create(&info, NULL, &instance->handle);
+    if (created == VK_ERROR_INCOMPATIBLE_DRIVER) {
+        return KQ_ERROR_NO_DEVICE;
+    }
+    kq_result result = kq_vulkan_check(errors, "vkCreateInstance", created);
+    if (result != KQ_OK) {
+        return result;
+    }
+    const char *missing = NULL;
+#define LOAD_FUNCTION(name)                                                                        \
+    instance->name = (PFN_##name)get(instance->handle, #name);                                     \
+    missing = instance->name == NULL ? #name : missing;
+    KQ_INSTANCE_FUNCTIONS(LOAD_FUNCTION)
+#undef LOAD_FUNCTION
+    if (instance->api_version >= VK_API_VERSION_1_1) {
+        instance->vkGetPhysicalDeviceProperties2 = (PFN_vkGetPhysicalDeviceProperties2)get(
+            instance->handle, "vkGetPhysicalDeviceProperties2");
+    }
+    if (missing != NULL) {
+        kq_vulkan_instance_destroy(instance);
+        return kq_fail(errors, KQ_ERROR_DRIVER, "the Vulkan loader has no %s", missing);
+    }
+    return KQ_OK;
+}
+
+void kq_vulkan_instance_destroy(kq_vulkan_instance *instance)
+{
+    if (instance->handle != VK_NULL_HANDLE && instance->vkDestroyInstance != NULL) {
+        instance->vkDestroyInstance(instance->handle, NULL);
+    }
+    instance->handle = VK_NULL_HANDLE;
+}
+
+// A family with compute, best one without graphics, which is often busy with other things.
+static bool find_queue_family(const kq_vulkan_instance *instance, VkPhysicalDevice device,
+                              uint32_t *family)
+{
+    VkQueueFamilyProperties families[32];
+    uint32_t count = sizeof families / sizeof *families;
+    bool found = false;
+    instance->vkGetPhysicalDeviceQueueFamilyProperties(device, &count, families);
+    for (uint32_t i = 0; i < count; i++) {
+        bool compute = (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0;
+        bool graphics = (families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT) != 0;
+        if (compute && (!found || !graphics)) {
+            *family = i;
+            found = true;
+            if (!graphics) {
+                break;
+            }
+        }
+    }
+    return found;
+}
+
+kq_result kq_vulkan_instance_devices(const kq_vulkan_instance *instance, const kq_errors *errors,
+                                     kq_vulkan_candidate **candidates, uint32_t *count)
+{
+    uint32_t total = 0;
+    VkPhysicalDevice *handles = NULL;
+    *candidates = NULL;
+    *count = 0;
+    VkResult enumerated = instance->vkEnumeratePhysicalDevices(instance->handle, &total, NULL);
+    kq_result result = kq_vulkan_check(errors, "vkEnumeratePhysicalDevices", enumerated);
+    if (result != KQ_OK || total == 0) {
+        return result;
+    }
+    handles = calloc(total, sizeof *handles);
+    *candidates = calloc(total, sizeof **candidates);
+    if (handles == NULL || *candidates == NULL) {
+        result = kq_fail(errors, KQ_ERROR_MEMORY, "out of host memory for a list of devices");
+        goto done;
+    }
+    enumerated = instance->vkEnumeratePhysicalDevices(instance->handle, &total, handles);
+    if (enumerated != VK_INCOMPLETE) {
+        result = kq_vulkan_check(errors, "vkEnumeratePhysicalDevices", enumerated);
+    }
+    for (uint32_t i = 0; i < total && result == KQ_OK; i++) {
+        kq_vulkan_candidate candidate = {handles[i], 0};
+        if (find_queue_family(instance, handles[i], &candidate.queue_family)) {
+            (*candidates)[(*count)++] = candidate;
+        }
+    }
+done:
+    free(handles);
+    if (result != KQ_OK) {
+        free(*candidates);
+        *candidates = NULL;
+    }
+    return result;
+}
+
+void kq_vulkan_device_info(const kq_vulkan_instance *instance, VkPhysicalDevice device,
+                           kq_device_info *info)
+{
+    VkPhysicalDeviceProperties properties;
+    instance->vkGetPhysicalDeviceProperties(device, &properties);
+    info->api = KQ_API_VULKAN;
+    info->is_software = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+    info->is_discrete = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+    snprintf(info->name, sizeof info->name, "%s", properties.deviceName);
+    snprintf(info->driver, sizeof info->driver, "0x%08X", (unsigned)properties.driverVersion);
+    if (instance->vkGetPhysicalDeviceProperties2 == NULL ||
+        properties.apiVersion < VK_API_VERSION_1_1) {
+        return;
+    }
+    bool has_driver = instance->api_version >= VK_API_VERSION_1_2 &&
+                      properties.apiVersion >= VK_API_VERSION_1_2;
+    VkPhysicalDeviceDriverProperties driver = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES,
+    };
+    VkPhysicalDeviceIDProperties id = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES,
+        .pNext = has_driver ? &driver : NULL,
+    };
+    VkPhysicalDeviceProperties2 properties2 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+        .pNext = &id,
+    };
+    instance->vkGetPhysicalDeviceProperties2(device, &properties2);
+    for (unsigned i = 0; i < VK_UUID_SIZE; i++) {
+        snprintf(info->uuid + 2 * i, 3, "%02x", id.deviceUUID[i]);
+    }
+    if (has_driver) {
+        snprintf(info->driver, sizeof info->driver, "%s%s%s", driver.driverName,
+                 driver.driverInfo[0] != '\0' ? ", " : "", driver.driverInfo);
+    }
+}
+
+bool kq_vulkan_has_extension(const kq_vulkan_instance *instance, VkPhysicalDevice device,
+                             const char *name)
+{
+    uint32_t count = 0;
+    bool found = false;
+    if (instance->vkEnumerateDeviceExtensionProperties(device, NULL, &count, NULL) != VK_SUCCESS ||
+        count == 0) {
+        return false;
+    }
+    VkExtensionProperties *properties = calloc(count, sizeof *properties);
+    if (properties != NULL && instance->vkEnumerateDeviceExtensionProperties(
+                                  device, NULL, &count, properties) == VK_SUCCESS) {
+        for (uint32_t i = 0; i < count; i++) {
+            found |= strcmp(properties[i].extensionName, name) == 0;
+        }
+    }
+    free(properties);
+    return found;
+}
