@@ -1,0 +1,65 @@
+// The list of cases that check runs: names, and the trial each stands for.
+//
+// A name is <op>.<variant>.<class>, "quantized_dot.base.random-1", and never changes its meaning. A
+// class that is there twice gets "+2" the second time.
+#ifndef KQ_TOOL_CASES_H
+#define KQ_TOOL_CASES_H
+
+#include "trial.h"
+#include "vectors.h"
+
+typedef struct case_list case_list;
+typedef struct test_case test_case;
+
+// Makes the trial of a case, to be freed. The reference is a device of its own, for expectations
+// that are not in the vectors. False: it can't be made, and *reason says why.
+typedef bool case_build(const case_list *list, const test_case *test, target *reference,
+                        trial *trial, const char **reason);
+
+struct test_case {
+    char *name;
+    kq_op op;
+    case_build *build;
+    size_t *vectors;  // indices of the vectors that it is made of
+    size_t vector_count;
+    layout layout;
+    uint64_t draw_seed;
+};
+
+struct case_list {
+    vectors vectors;
+    test_case *cases;
+    size_t count;
+    uint64_t seed;  // of poison and draws; a verdict on a right device does not depend on it
+};
+
+// A case for each line of the vectors, for bulk lines one of each operation.
+void cases_add_vectors(case_list *list);
+
+// The vectors again, moved about: offsets, strides, repeats, shared buffers, no records.
+void cases_add_layouts(case_list *list);
+
+// Random operands in random layouts, `count` of them, compared with the reference.
+void cases_add_draws(case_list *list, uint32_t count);
+
+// Last: makes all names different.
+void cases_finish(case_list *list);
+
+void cases_free(case_list *list);
+
+// For the functions above: a new case, to be filled in, called "<op>.base.CLASS".
+test_case *case_add(case_list *list, kq_op op, case_build *build, const char *format, ...)
+    TOOL_PRINTF(4, 5);
+
+// Gives a case the next vector it is made of.
+void case_take(test_case *test, size_t vector);
+
+// The builders for cases made of quantize vectors, one after the other, and of dot vectors, one for
+// each dot of the repeat.
+case_build case_build_quantize;
+case_build case_build_dots;
+
+// The seed of a case's poison.
+uint64_t case_poison(const case_list *list, const test_case *test);
+
+#endif

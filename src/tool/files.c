@@ -1,0 +1,104 @@
+#include "files.h"
+#include "platform.h"
+#include "tool.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool read_file(const char *path, uint8_t **bytes, size_t *count)
+{
+    if (platform_path_kind(path) == PATH_FOLDER) {
+        complain("%s: is a folder, not a file", path);
+        return false;
+    }
+    FILE *file = fopen(path, "rb");
+    if (file == NULL) {
+        complain("%s: can't be read: %s", path, strerror(errno));
+        return false;
+    }
+    size_t capacity = 0, size = 0, got = 0;
+    uint8_t *data = NULL;
+    do {
+        size += got;
+        if (size == capacity) {
+            capacity = capacity == 0 ? 1 << 16 : 2 * capacity;
+            data = reallocate(data, capacity, 1);
+        }
+        got = fread(data + size, 1, capacity - size, file);
+    } while (got > 0);
+    bool is_good = !ferror(file);
+    if (!is_good) {
+        complain("%s: can't be read: %s", path, strerror(errno));
+        free(data);
+        data = NULL;
+    }
+    fclose(file);
+    *bytes = data;
+    *count = size;
+    return is_good;
+}
+
+bool read_records(const char *path, uint32_t unit, const char *what, uint8_t **bytes, uint32_t *G,
+                  int *code)
+{
+    size_t count = 0;
+    *code = EXIT_UNDECIDED;
+    if (!read_file(path, bytes, &count)) {
+        return false;
+    }
+    *code = EXIT_FAILED;
+    if (count % unit != 0) {
+        complain("%s: %zu bytes are no whole number of %s, which have %" PRIu32
+                 " bytes each: %zu are left over",
+                 path, count, what, unit, count % unit);
+        return false;
+    }
+    if (count / unit > UINT32_MAX) {
+        complain("%s: %zu %s are more than 2^32 - 1", path, count / unit, what);
+        return false;
+    }
+    *G = (uint32_t)(count / unit);
+    return true;
+}
+
+// A new file beside path, open for writing; its name, in *name, is the caller's to free.
+static FILE *create_beside(const char *path, char **name)
+{
+    size_t bytes = strlen(path) + 16;
+    *name = allocate(bytes, 1);
+    snprintf(*name, bytes, "%s.partial", path);
+    FILE *file = fopen(*name, "wbx");
+    for (int i = 1; file == NULL && errno == EEXIST && i < 100; i++) {
+        snprintf(*name, bytes, "%s.partial%d", path, i);
+        file = fopen(*name, "wbx");
+    }
+    return file;
+}
+
+bool write_file(const char *path, const uint8_t *bytes, size_t count)
+{
+    path_kind kind = platform_path_kind(path);
+    if (kind != PATH_ABSENT && kind != PATH_FILE) {
+        complain("%s: can't be written: there is something there that is no ordinary file", path);
+        return false;
+    }
+    char *name;
+    FILE *file = create_beside(path, &name);
+    if (file == NULL) {
+        complain("%s: can't be written: %s: %s", path, name, strerror(errno));
+        free(name);
+        return false;
+    }
+    bool is_good = count == 0 || fwrite(bytes, 1, count, file) == count;
+    is_good = fclose(file) == 0 && is_good;
+    is_good = is_good && platform_replace_file(name, path);
+    if (!is_good) {
+        complain("%s: can't be written: %s", path, strerror(errno));
+        remove(name);
+    }
+    free(name);
+    return is_good;
+}

@@ -1,0 +1,22 @@
+// Whole files in, whole files out.
+#ifndef KQ_TOOL_FILES_H
+#define KQ_TOOL_FILES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+// All bytes of a file; the caller frees *bytes. False: the reason was complained about.
+bool read_file(const char *path, uint8_t **bytes, size_t *count);
+
+// The bytes of a file of whole units of `unit` bytes, named by `what` in messages ("Q4_K records"),
+// and their number. False: complained about, and *code is the exit code.
+bool read_records(const char *path, uint32_t unit, const char *what, uint8_t **bytes, uint32_t *G,
+                  int *code);
+
+// Either path holds exactly these bytes afterwards, or what it held before. They go to a new file
+// beside it, path.partial or path.partial1 and so on, which then takes its name. False: the reason
+// was complained about, and the new file is gone.
+bool write_file(const char *path, const uint8_t *bytes, size_t count);
+
+#endif

@@ -1,0 +1,86 @@
+// The kquant command: finds the subcommand, explains all of them.
+
+#include "tool.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *summary;
+} commands[] = {
+    {"devices", cmd_devices, "list the devices"},
+    {"check", cmd_check, "run the test vectors on devices and compare every bit"},
+    {"bench", cmd_bench, "measure the speed of both operations, verified first"},
+    {"quantize", cmd_quantize, "f32 blocks of a file to Q8_K records"},
+    {"dot", cmd_dot, "dot products of Q4_K and Q8_K records of two files"},
+};
+
+enum { COMMANDS = sizeof commands / sizeof commands[0] };
+
+static void print_usage(FILE *file)
+{
+    fprintf(file, "usage: kquant COMMAND [--option=value ...] [operands]\n\n");
+    for (int k = 0; k < COMMANDS; k++) {
+        fprintf(file, "  %-10s %s\n", commands[k].name, commands[k].summary);
+    }
+    fprintf(file,
+            "\nkquant COMMAND --help explains a command by examples; kquant --version prints the "
+            "version.\n");
+}
+
+static void print_help(void)
+{
+    print_usage(stdout);
+    printf(
+        "\n"
+        "Results, tables and mismatches go to stdout; complaints and progress to stderr, a bar "
+        "only where\n"
+        "stderr is a terminal. Nothing depends on the environment but the drivers.\n\n"
+        "exit codes:\n"
+        "  0   done; check: at least one case of each operation ran, and every case passed\n"
+        "  1   check: a case failed; bench: a device's results are wrong; quantize, dot: the\n"
+        "      input is refused (a size, a NaN)\n"
+        "  2   the command line is wrong, and nothing was done\n"
+        "  77  nothing to run: no device but the reference is here and none was named; check:\n"
+        "      no case of one of the operations was selected, by --filter or --vectors\n"
+        "  99  it could not be decided or done: a named device is missing or its driver failed,\n"
+        "      a file can't be read or written, a vector file is malformed\n"
+        "Where several are true the first in the order 1, 99, 77, 0 counts.\n");
+}
+
+static int run(int argc, char **argv)
+{
+    if (argc < 2) {
+        print_usage(stderr);
+        return EXIT_USAGE;
+    }
+    const char *name = argv[1];
+    if (strcmp(name, "--help") == 0 || strcmp(name, "help") == 0) {
+        print_help();
+        return EXIT_DONE;
+    }
+    if (strcmp(name, "--version") == 0) {
+        printf("kquant %d.%d.%d\n", KQ_VERSION_MAJOR, KQ_VERSION_MINOR, KQ_VERSION_PATCH);
+        return EXIT_DONE;
+    }
+    for (int k = 0; k < COMMANDS; k++) {
+        if (strcmp(name, commands[k].name) == 0) {
+            return commands[k].run(argc - 1, argv + 1);
+        }
+    }
+    complain("unknown command %s; see kquant --help", name);
+    return EXIT_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    int code = run(argc, argv);
+    // What could not be said has not been decided.
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        complain("stdout can't be written");
+        code = worst_exit(code, EXIT_UNDECIDED);
+    }
+    return code;
+}

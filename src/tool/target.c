@@ -1,0 +1,71 @@
+#include "target.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void keep_reason(void *user, kq_result result, const char *reason)
+{
+    target *target = user;
+    snprintf(target->reason, sizeof target->reason, "%s: %s", kq_result_name(result), reason);
+}
+
+kq_result target_open(target *target, const char *device)
+{
+    memset(target, 0, sizeof *target);
+    kq_device_params params = {
+        .device = device,
+        .errors = {.fn = keep_reason, .user = target},
+    };
+    kq_result result = kq_device_create(&params, &target->device);
+    if (result == KQ_OK) {
+        target->info = kq_device_get_info(target->device);
+    } else if (target->reason[0] == '\0') {
+        snprintf(target->reason, sizeof target->reason, "%s", kq_result_name(result));
+    }
+    return result;
+}
+
+int target_open_or_complain(target *target, const char *device)
+{
+    kq_result result = target_open(target, device);
+    if (result == KQ_OK) {
+        return EXIT_DONE;
+    }
+    if (device == NULL) {
+        complain("no device is named and none can be chosen: %s", target->reason);
+    } else {
+        complain("--device=%s: %s", device, target->reason);
+    }
+    // Where none was asked for by name, none is no fault.
+    return device == NULL && result == KQ_ERROR_NO_DEVICE ? EXIT_NOTHING : EXIT_UNDECIDED;
+}
+
+void target_close(target *target)
+{
+    for (unsigned i = 0; i < TARGET_BUFFERS; i++) {
+        kq_buffer_destroy(&target->buffers[i]);
+    }
+    kq_device_destroy(&target->device);
+    target->info = NULL;
+}
+
+kq_result target_reserve(target *target, unsigned slot, uint64_t bytes, bool exactly)
+{
+    if (target->buffers[slot] != NULL) {
+        if (exactly ? target->sizes[slot] == bytes : target->sizes[slot] >= bytes) {
+            return KQ_OK;
+        }
+        kq_buffer_destroy(&target->buffers[slot]);
+        target->sizes[slot] = 0;
+    }
+    kq_result result = kq_buffer_create(target->device, bytes, &target->buffers[slot]);
+    if (result == KQ_OK) {
+        target->sizes[slot] = bytes;
+    }
+    return result;
+}
+
+void target_print(const kq_device_info *info)
+{
+    printf("%-10s %s (%s)", info->id, info->name, info->driver);
+}

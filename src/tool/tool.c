@@ -1,0 +1,128 @@
+#include "tool.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int worst_exit(int a, int b)
+{
+    static const int order[] = {EXIT_FAILED, EXIT_USAGE, EXIT_UNDECIDED, EXIT_NOTHING};
+    for (size_t i = 0; i < sizeof order / sizeof order[0]; i++) {
+        if (a == order[i] || b == order[i]) {
+            return order[i];
+        }
+    }
+    return EXIT_DONE;
+}
+
+void complain(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("kquant: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+}
+
+void *reallocate(void *memory, size_t count, size_t size)
+{
+    size_t bytes = size != 0 && count > SIZE_MAX / size ? SIZE_MAX : count * size;
+    void *moved = realloc(memory, bytes == 0 ? 1 : bytes);
+    if (moved == NULL) {
+        complain("out of memory: %zu times %zu bytes", count, size);
+        exit(EXIT_UNDECIDED);
+    }
+    return moved;
+}
+
+void *allocate(size_t count, size_t size)
+{
+    void *memory = reallocate(NULL, count, size);
+    memset(memory, 0, count * size);
+    return memory;
+}
+
+kq_device_info *list_devices(uint32_t *count)
+{
+    // Listing opens the drivers, which takes a while: a second time only if there are many devices.
+    uint32_t capacity = 32;
+    for (;;) {
+        kq_device_info *infos = allocate(capacity, sizeof *infos);
+        *count = capacity;
+        kq_result result = kq_list_devices(NULL, infos, count);
+        if (result == KQ_OK && *count <= capacity) {
+            return infos;
+        }
+        free(infos);
+        if (result != KQ_OK) {
+            complain("the devices can't be listed: %s", kq_result_name(result));
+            return NULL;
+        }
+        capacity = *count;
+    }
+}
+
+const char *device_kind(const kq_device_info *info)
+{
+    if (info->api == KQ_API_REFERENCE) {
+        return "reference";
+    }
+    return info->is_software ? "cpu" : info->is_discrete ? "discrete" : "integrated";
+}
+
+bool parse_number(const char *text, uint64_t max, uint64_t *number)
+{
+    unsigned base = 10;
+    if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) {
+        base = 16;
+        text += 2;
+    }
+    if (text[0] == '\0') {
+        return false;
+    }
+    uint64_t value = 0;
+    for (; *text != '\0'; text++) {
+        unsigned digit;
+        if (*text >= '0' && *text <= '9') {
+            digit = (unsigned)(*text - '0');
+        } else if (*text >= 'a' && *text <= 'f') {
+            digit = (unsigned)(*text - 'a') + 10;
+        } else if (*text >= 'A' && *text <= 'F') {
+            digit = (unsigned)(*text - 'A') + 10;
+        } else {
+            return false;
+        }
+        if (digit >= base || value > (UINT64_MAX - digit) / base) {
+            return false;
+        }
+        value = value * base + digit;
+    }
+    *number = value;
+    return value <= max;
+}
+
+bool matches(const char *pattern, const char *text)
+{
+    const char *star = NULL;  // the last * met, and the text it has not eaten yet
+    const char *rest = NULL;
+    while (*text != '\0') {
+        if (*pattern == '*') {
+            star = pattern++;
+            rest = text;
+        } else if (*pattern == '?' || *pattern == *text) {
+            pattern++;
+            text++;
+        } else if (star != NULL) {
+            pattern = star + 1;
+            text = ++rest;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*') {
+        pattern++;
+    }
+    return *pattern == '\0';
+}

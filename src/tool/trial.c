@@ -1,0 +1,299 @@
+#include "trial.h"
+#include "bytes.h"
+
+#include <stdlib.h>
+
+uint32_t operand_bytes(kq_op op, unsigned operand)
+{
+    if (op == KQ_OP_QUANTIZE) {
+        return operand == OPERAND_VALUES ? KQ_BLOCK_BYTES : KQ_Q8_K_BYTES;
+    }
+    return operand == OPERAND_LHS ? KQ_Q4_K_BYTES : operand == OPERAND_RHS ? KQ_Q8_K_BYTES : 4;
+}
+
+uint64_t layout_dots(const layout *layout)
+{
+    if (!layout->has_repeat) {
+        return 1;
+    }
+    return (uint64_t)layout->repeat.count[0] * layout->repeat.count[1];
+}
+
+// --- Places. All strides and steps are small here: the sums can't overflow.
+
+static uint64_t stride_of(uint64_t stride, uint64_t packed)
+{
+    return stride == 0 ? packed : stride == KQ_BROADCAST ? 0 : stride;
+}
+
+static const uint64_t *steps_of(const layout *layout, unsigned operand)
+{
+    return operand == OPERAND_LHS   ? layout->repeat.lhs_step
+           : operand == OPERAND_RHS ? layout->repeat.rhs_step
+                                    : layout->repeat.result_step;
+}
+
+// Bytes from the start of the operand of dot (0, 0) to that of dot (i, j).
+static uint64_t dot_at(const layout *layout, unsigned operand, uint32_t i, uint32_t j)
+{
+    if (!layout->has_repeat) {
+        return 0;
+    }
+    const uint64_t *step = steps_of(layout, operand);
+    return i * step[0] + j * step[1];
+}
+
+// Bytes from the start of an operand to the end of its last byte.
+static uint64_t span_of(kq_op op, const layout *layout, unsigned operand, uint32_t G)
+{
+    uint64_t dots = layout_dots(layout);
+    const kq_view *view = &layout->views[operand];
+    uint64_t bytes = operand_bytes(op, operand);
+    uint64_t span = bytes;
+    if (op == KQ_OP_QUANTIZE || operand != OPERAND_OUT) {
+        if (G == 0) {
+            return 0;
+        }
+        span += (G - 1) * stride_of(view->stride, bytes);
+        if (view->value_stride != 0) {
+            span += (KQ_BLOCK - 1) * stride_of(view->value_stride, 4) + 4 - bytes;
+        }
+    }
+    if (dots == 0) {
+        return 0;
+    }
+    if (layout->has_repeat) {
+        span += dot_at(layout, operand, layout->repeat.count[0] - 1, layout->repeat.count[1] - 1);
+    }
+    return span;
+}
+
+static uint64_t round_up(uint64_t bytes, uint64_t unit)
+{
+    return (bytes + unit - 1) / unit * unit;
+}
+
+void trial_lay_out(trial *trial, kq_op op, uint32_t G, const layout *layout, uint64_t seed)
+{
+    memset(trial, 0, sizeof *trial);
+    trial->op = op;
+    trial->layout = *layout;
+
+    uint64_t end[OPERANDS] = {0};  // of what is in each buffer so far
+    for (unsigned operand = 0; operand < OPERANDS; operand++) {
+        if (op == KQ_OP_QUANTIZE && operand == OPERAND_RHS) {
+            continue;
+        }
+        kq_view *view = &trial->layout.views[operand];
+        view->G = G;
+        if (layout->null_inputs && operand != OPERAND_OUT) {
+            continue;
+        }
+        unsigned buffer = layout->one_buffer || trial->buffer_count == 0 ? 0 : trial->buffer_count;
+        if (buffer == trial->buffer_count) {
+            trial->buffer_count++;
+        }
+        trial->buffer_of[operand] = buffer;
+        view->offset += round_up(end[buffer], GUARD_BYTES) + GUARD_BYTES;
+        end[buffer] = view->offset + span_of(op, &trial->layout, operand, G);
+        if (op == KQ_OP_QUANTIZED_DOT && operand == OPERAND_OUT) {
+            // Results are guarded from each other like any other operand.
+            trial->pairwise_bytes = round_up(end[buffer] - view->offset, 4) + GUARD_BYTES;
+            end[buffer] += trial->pairwise_bytes;
+        }
+    }
+    for (unsigned buffer = 0; buffer < trial->buffer_count; buffer++) {
+        size_t size = (size_t)end[buffer] + (layout->exact_end ? 0 : GUARD_BYTES);
+        trial->sizes[buffer] = size;
+        trial->before[buffer] = allocate(size, 1);
+        uint64_t state = seed + buffer;
+        for (size_t i = 0; i < size; i++) {
+            trial->before[buffer][i] = (uint8_t)(0xA5 ^ (draw(&state) & 0x5A));
+        }
+    }
+}
+
+// Moves packed records of an operand of dot (i, j) between their places in a buffer and `packed`.
+static void move(const trial *trial, unsigned operand, uint32_t i, uint32_t j, uint8_t *buffer,
+                 uint8_t *packed, bool to_buffer)
+{
+    const kq_view *view = &trial->layout.views[operand];
+    size_t bytes = operand_bytes(trial->op, operand);
+    // Only values lie apart; all else moves whole.
+    bool is_apart = view->value_stride != 0;
+    size_t part = is_apart ? 4 : bytes;
+    uint64_t part_stride = is_apart ? stride_of(view->value_stride, 4) : bytes;
+    uint64_t record = view->offset + dot_at(&trial->layout, operand, i, j);
+    for (uint32_t g = 0; g < view->G; g++, record += stride_of(view->stride, bytes)) {
+        uint64_t at = record;
+        for (size_t k = 0; k < bytes; k += part, at += part_stride, packed += part) {
+            if (to_buffer) {
+                memcpy(buffer + at, packed, part);
+            } else {
+                memcpy(packed, buffer + at, part);
+            }
+        }
+    }
+}
+
+void trial_put(trial *trial, unsigned operand, uint32_t i, uint32_t j, const uint8_t *packed)
+{
+    uint8_t *buffer = trial->before[trial->buffer_of[operand]];
+    move(trial, operand, i, j, buffer, (uint8_t *)packed, true);
+}
+
+void trial_get(const trial *trial, unsigned operand, uint32_t i, uint32_t j, uint8_t *packed)
+{
+    uint8_t *buffer = trial->before[trial->buffer_of[operand]];
+    move(trial, operand, i, j, buffer, packed, false);
+}
+
+uint64_t trial_record_at(const trial *trial, uint32_t g)
+{
+    const kq_view *view = &trial->layout.views[OPERAND_OUT];
+    return view->offset + g * stride_of(view->stride, KQ_Q8_K_BYTES);
+}
+
+uint64_t trial_result_at(const trial *trial, kq_order order, uint32_t i, uint32_t j)
+{
+    return trial->layout.views[OPERAND_OUT].offset + dot_at(&trial->layout, OPERAND_OUT, i, j) +
+           (order == KQ_ORDER_PAIRWISE ? trial->pairwise_bytes : 0);
+}
+
+// --- What is expected
+
+void trial_expect_nothing(trial *trial)
+{
+    unsigned buffer = trial->buffer_of[OPERAND_OUT];
+    trial->after = allocate(trial->sizes[buffer], 1);
+    memcpy(trial->after, trial->before[buffer], trial->sizes[buffer]);
+}
+
+void trial_expect_records(trial *trial, const uint8_t *packed)
+{
+    move(trial, OPERAND_OUT, 0, 0, trial->after, (uint8_t *)packed, true);
+}
+
+void trial_expect_result(trial *trial, kq_order order, uint32_t i, uint32_t j, uint32_t bits)
+{
+    store_u32(trial->after + trial_result_at(trial, order, i, j), bits);
+}
+
+static void poison(trial *trial, uint64_t at, size_t count)
+{
+    uint8_t *before = trial->before[trial->buffer_of[OPERAND_OUT]];
+    for (uint64_t k = at; k < at + count; k++) {
+        if (before[k] == trial->after[k]) {
+            before[k] ^= 0xFF;
+        }
+    }
+}
+
+void trial_poison_outputs(trial *trial)
+{
+    if (trial->op == KQ_OP_QUANTIZE) {
+        for (uint32_t g = 0; g < trial->layout.views[OPERAND_OUT].G; g++) {
+            poison(trial, trial_record_at(trial, g), KQ_Q8_K_BYTES);
+        }
+        return;
+    }
+    bool has_repeat = trial->layout.has_repeat;
+    const uint32_t *count = trial->layout.repeat.count;
+    for (uint32_t j = 0; j < (has_repeat ? count[1] : 1); j++) {
+        for (uint32_t i = 0; i < (has_repeat ? count[0] : 1); i++) {
+            poison(trial, trial_result_at(trial, KQ_ORDER_SEQUENTIAL, i, j), 4);
+            poison(trial, trial_result_at(trial, KQ_ORDER_PAIRWISE, i, j), 4);
+        }
+    }
+}
+
+void trial_free(trial *trial)
+{
+    for (unsigned buffer = 0; buffer < trial->buffer_count; buffer++) {
+        free(trial->before[buffer]);
+    }
+    free(trial->after);
+    memset(trial, 0, sizeof *trial);
+}
+
+// --- Running
+
+static kq_buffer_view view_of(const trial *trial, const target *target, unsigned operand)
+{
+    bool is_null = trial->layout.null_inputs && operand != OPERAND_OUT;
+    return (kq_buffer_view){
+        .buffer = is_null ? NULL : target->buffers[trial->buffer_of[operand]],
+        .view = trial->layout.views[operand],
+    };
+}
+
+static kq_result call(const trial *trial, target *target, kq_domain *domain)
+{
+    if (trial->op == KQ_OP_QUANTIZE) {
+        kq_quantize_args args = {
+            .format = KQ_FORMAT_Q8_K,
+            .values = view_of(trial, target, OPERAND_VALUES),
+            .records = view_of(trial, target, OPERAND_OUT),
+            .domain = domain,
+        };
+        return kq_quantize(target->device, &args);
+    }
+    kq_buffer_view out = view_of(trial, target, OPERAND_OUT);
+    kq_quantized_dot_args args = {
+        .lhs_format = KQ_FORMAT_Q4_K,
+        .rhs_format = KQ_FORMAT_Q8_K,
+        .acc = KQ_ACCUMULATOR_F32,
+        .order = KQ_ORDER_SEQUENTIAL,
+        .lhs = view_of(trial, target, OPERAND_LHS),
+        .rhs = view_of(trial, target, OPERAND_RHS),
+        .result = out.buffer,
+        .result_offset = out.view.offset,
+        .repeat = trial->layout.has_repeat ? &trial->layout.repeat : NULL,
+    };
+    kq_result result = kq_quantized_dot(target->device, &args);
+    if (result != KQ_OK) {
+        return result;
+    }
+    args.order = KQ_ORDER_PAIRWISE;
+    args.result_offset += trial->pairwise_bytes;
+    return kq_quantized_dot(target->device, &args);
+}
+
+void trial_run(const trial *trial, target *target, outcome *outcome)
+{
+    memset(outcome, 0, sizeof *outcome);
+    target->reason[0] = '\0';
+    for (unsigned b = 0; b < trial->buffer_count && outcome->result == KQ_OK; b++) {
+        outcome->result = target_reserve(target, b, trial->sizes[b], trial->layout.exact_end);
+        if (outcome->result == KQ_OK) {
+            outcome->result =
+                kq_buffer_upload(target->buffers[b], 0, trial->before[b], trial->sizes[b]);
+        }
+    }
+    if (outcome->result != KQ_OK) {
+        return;
+    }
+    outcome->has_run = true;
+    outcome->result = call(trial, target, &outcome->domain);
+    if (outcome->result != KQ_OK && outcome->result != KQ_ERROR_DOMAIN) {
+        return;
+    }
+    for (unsigned b = 0; b < trial->buffer_count; b++) {
+        outcome->got[b] = allocate(trial->sizes[b], 1);
+        kq_result result =
+            kq_buffer_download(target->buffers[b], 0, outcome->got[b], trial->sizes[b]);
+        if (result != KQ_OK) {
+            outcome_free(outcome);
+            outcome->result = result;
+            return;
+        }
+    }
+}
+
+void outcome_free(outcome *outcome)
+{
+    for (unsigned b = 0; b < OPERANDS; b++) {
+        free(outcome->got[b]);
+    }
+    memset(outcome, 0, sizeof *outcome);
+}
