@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FULL_DRAWS = 2000 };
+enum { FULL_DRAWS = 2000, MAX_ERRORS = 8 };
 
 typedef struct tally {
     char id[32];
@@ -72,8 +72,9 @@ static void progress_step(progress *progress)
 }
 
 // Takes the bar away, so that a line on stdout does not end up behind it.
-static void progress_hide(const progress *progress)
+static void progress_hide(void *user)
 {
+    const progress *progress = user;
     if (progress->is_bar) {
         fprintf(stderr, "\r%*s\r", 79, "");
     }
@@ -99,6 +100,20 @@ static case_status run_case(check *check, report *report, const test_case *test)
     return status;
 }
 
+// A driver that has failed may be good for nothing more: the next case gets a new device, unless
+// that fails too, or errors have come in a row; then there is none.
+static void reopen(target *device, unsigned errors, const char *name, tally *tally)
+{
+    if (errors >= MAX_ERRORS) {
+        snprintf(tally->reason, sizeof tally->reason, "%u errors in a row", errors);
+    } else if (target_open(device, tally->id) != KQ_OK) {
+        snprintf(tally->reason, sizeof tally->reason, "%s", device->reason);
+    } else {
+        return;
+    }
+    printf("ERROR  the device is given up after %s: %s\n", name, tally->reason);
+}
+
 // All selected cases on one device. The device itself is the first to fail if it can't be opened.
 static void run_device(check *check, const char *name, tally *tally)
 {
@@ -116,12 +131,15 @@ static void run_device(check *check, const char *name, tally *tally)
     printf("\n");
     fflush(stdout);
 
+    progress progress;
     report report = {
         .device = &device,
         .reference = device.info->api == KQ_API_REFERENCE ? NULL : &check->reference,
+        .before_line = progress_hide,
+        .user = &progress,
     };
-    progress progress;
     progress_begin(&progress, tally->id, check->selected);
+    unsigned errors = 0;  // in a row
     for (size_t k = 0; k < check->list.count; k++) {
         const test_case *test = &check->list.cases[k];
         if (!is_selected(check, test)) {
@@ -139,19 +157,15 @@ static void run_device(check *check, const char *name, tally *tally)
         if (report.mismatch_count != mismatches) {
             fflush(stdout);
         }
-        if (status == CASE_ERROR) {
-            // A driver that has failed may be good for nothing more: go on with a new device.
+        errors = status == CASE_ERROR ? errors + 1 : 0;
+        if (errors > 0) {
             target_close(&device);
-            if (target_open(&device, tally->id) != KQ_OK) {
-                snprintf(tally->reason, sizeof tally->reason, "%s", device.reason);
-                printf("ERROR  the device can't be opened again after %s: %s\n", test->name,
-                       tally->reason);
-            }
+            reopen(&device, errors, test->name, tally);
         }
     }
     progress_hide(&progress);
-    if (report.mismatch_count > 20) {
-        printf("       and %" PRIu64 " mismatches more\n", report.mismatch_count - 20);
+    if (report.mismatch_count > REPORT_LINES) {
+        printf("       and %" PRIu64 " mismatches more\n", report.mismatch_count - REPORT_LINES);
     }
     if (device.device != NULL) {
         target_close(&device);
@@ -308,7 +322,7 @@ static const char about[] =
 
 static const char examples[] = "  kquant check                          # the default device\n"
                                "  kquant check --device=all --level=full\n"
-                               "  kquant check --device=reference --filter='*.bad-*'\n"
+                               "  kquant check --device=reference --filter='*.base.offsets-*'\n"
                                "  kquant check --device=all --vectors=more-vectors\n";
 
 int cmd_check(int argc, char **argv)

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_PRINTED = 20, TEXT_BYTES = 48 };
+enum { TEXT_BYTES = 48 };
 
 static const char indent[] = "       ";
 
@@ -18,7 +18,11 @@ const char *case_status_name(case_status status)
 
 bool report_counts(report *report)
 {
-    return report->mismatch_count++ < MAX_PRINTED;
+    bool is_printed = report->mismatch_count++ < REPORT_LINES;
+    if (is_printed) {
+        report->before_line(report->user);
+    }
+    return is_printed;
 }
 
 // --- Records

@@ -15,11 +15,15 @@ typedef enum case_status {
 // "pass", "fail", ...
 const char *case_status_name(case_status status);
 
+enum { REPORT_LINES = 20 };
+
 // What is said about one device.
 typedef struct report {
     target *device;
-    target *reference;        // NULL where the device is the reference itself
-    uint64_t mismatch_count;  // of all cases; the first 20 are printed
+    target *reference;                // NULL where the device is the reference itself
+    uint64_t mismatch_count;          // of all cases; the first REPORT_LINES are printed
+    void (*before_line)(void *user);  // called before a line is printed
+    void *user;
 } report;
 
 // Prints, on stdout, each mismatch between what the trial of case `name` expects and its outcome.
