@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the C table behind kq_kernels(), or a C array of a file's bytes.
+"""Writes the C table behind kq_kernels(), or a file's text as a C string.
 
 embed.py kernels OUT.c KERNEL...      KERNEL is name,api,op,address_bits,SPIRV[,SOURCE,FOLDER...]
-embed.py bytes OUT.c SYMBOL FILE...   the files' bytes, one after the other
+embed.py text OUT.c SYMBOL FILE...    ASCII files, one after the other, as unsigned char SYMBOL[]
 embed.py source OUT.cl SOURCE FOLDER...  SOURCE with its own includes resolved
 """
 import re
@@ -61,13 +61,16 @@ def kernels(out, specs):
     Path(out).write_text('\n'.join(parts))
 
 
-def embed_bytes(out, symbol, files):
-    data = b''.join(Path(f).read_bytes() for f in files)
+def embed_text(out, symbol, files):
+    """A string literal, for compilers take seconds over an array of a million numbers."""
+    text = ''.join(Path(f).read_text(encoding='ascii') for f in files)
+    escapes = str.maketrans({'\n': '\\n', '\t': '\\t', '"': '\\"', '\\': '\\\\'})
+    pieces = (text[i:i + 4000].translate(escapes) for i in range(0, len(text), 4000))
     Path(out).write_text(
         f'#include <stddef.h>\nextern const unsigned char {symbol}[];\n'
-        f'extern const size_t {symbol}_bytes;\n' +
-        array('unsigned char', symbol, data, 2, 24).replace('static ', '', 1) +
-        f'const size_t {symbol}_bytes = {len(data)};\n')
+        f'extern const size_t {symbol}_bytes;\nconst unsigned char {symbol}[] =\n' +
+        '\n'.join(f'    "{piece}"' for piece in pieces) +
+        f';\nconst size_t {symbol}_bytes = sizeof {symbol} - 1;\n')
 
 
 def main():
@@ -76,8 +79,8 @@ def main():
     command, out, *rest = sys.argv[1:]
     if command == 'kernels':
         kernels(out, rest)
-    elif command == 'bytes':
-        embed_bytes(out, rest[0], rest[1:])
+    elif command == 'text':
+        embed_text(out, rest[0], rest[1:])
     elif command == 'source':
         Path(out).write_text(resolve(rest[0], rest[1:], set()))
     else:

@@ -152,7 +152,7 @@ static u32 host_f32_to_i8(u32 a)
     return (u32)(int32_t)rounded;
 }
 
-// Answers worked out by hand: they judge the host before the host judges exact.h, then both.
+// Known answers, worked out in exact rationals. They judge the host first, then exact.h too.
 
 typedef u32 binary_fn(u32 a, u32 b);
 
@@ -304,7 +304,7 @@ static const char *host_fault(void)
             return "rounding to an integer is not to nearest even";
     }
     volatile float least = float_of(1);
-    volatile double widened = least;
+    volatile double widened = (double)least;
     if (widened != ldexp(1.0, -149) || bits_of(ldexpf(3.0f, -149)) != 3)
         return "a conversion flushes subnormals";
     return NULL;
@@ -389,7 +389,7 @@ static u32 random_finite(struct random *random)
 }
 
 // 24 bits with the top one set, often of a shape that carries far: long runs of ones or zeros.
-static u32 significand(struct random *random)
+static u32 draw_significand(struct random *random)
 {
     uint64_t r = random_u64(random);
     u32 bits = (u32)(r >> 40) & FRACTION;
@@ -482,8 +482,8 @@ static struct exact_result exact_mul(u32 a, u32 b)
 static struct exact_result exact_add(u32 a, u32 b)
 {
     // Knuth's two-sum; doubles hold sum and error of any two floats.
-    double x = float_of(a);
-    double y = float_of(b);
+    double x = (double)float_of(a);
+    double y = (double)float_of(b);
     double sum = x + y;
     double y_part = sum - x;
     double error = (x - (sum - y_part)) + (y - y_part);
@@ -596,8 +596,8 @@ static struct pair draw_mul_normal(struct random *random)
     int sum = between(random, -172, 80);
     int low = sum - 104 > -149 ? sum - 104 : -149;
     int high = sum + 149 < 104 ? sum + 149 : 104;
-    u32 m = significand(random);
-    u32 n = significand(random);
+    u32 m = draw_significand(random);
+    u32 n = draw_significand(random);
     return mul_of(random, m, n, between(random, low, high), sum);
 }
 
@@ -605,22 +605,22 @@ static struct pair draw_mul_subnormal(struct random *random)
 {
     // The product of two significands is 2^46 to 2^48, the results 2^-151 to 2^-126.
     int sum = between(random, -198, -173);
-    u32 m = significand(random);
-    u32 n = significand(random);
+    u32 m = draw_significand(random);
+    u32 n = draw_significand(random);
     return mul_of(random, m, n, between(random, -149, sum + 149), sum);
 }
 
 static struct pair draw_mul_subnormal_operand(struct random *random)
 {
-    u32 a = random_sign(random) | (significand(random) >> between(random, 1, 23));
+    u32 a = random_sign(random) | (draw_significand(random) >> between(random, 1, 23));
     u32 b = random_sign(random) | ((u32)between(random, 1, 254) << 23);
-    return either_order(random, a, b | (significand(random) & FRACTION));
+    return either_order(random, a, b | (draw_significand(random) & FRACTION));
 }
 
 // A product around 2^exponent: the ideal partner of a significand, or a few ulp beside it.
 static struct pair draw_mul_around(struct random *random, int exponent)
 {
-    u32 m = significand(random);
+    u32 m = draw_significand(random);
     u32 n = (u32)((UINT64_C(1) << 47) / m) + (u32)between(random, -2, 2);
     n = n > 0xFFFFFFu ? 0xFFFFFFu : n;
     int sum = exponent - 47;
@@ -705,7 +705,7 @@ static struct pair draw_mul_near_tie_subnormal(struct random *random)
     for (;;) {
         int k = between(random, 41, 46);
         u32 odd = odd_of_length(random, 48 - k);
-        u32 m = significand(random);
+        u32 m = draw_significand(random);
         uint64_t n = ((uint64_t)odd << (k - 1)) / m + below(random, 2);
         if (n < HIDDEN || n > 0xFFFFFFu)
             continue;
@@ -752,8 +752,8 @@ static struct pair draw_add_near(struct random *random)
 {
     int e = between(random, -149, 104);
     int other = e - between(random, 0, 30);
-    u32 a = scaled(random_sign(random), significand(random), e);
-    u32 b = scaled(random_sign(random), significand(random), other < -149 ? -149 : other);
+    u32 a = scaled(random_sign(random), draw_significand(random), e);
+    u32 b = scaled(random_sign(random), draw_significand(random), other < -149 ? -149 : other);
     return either_order(random, a, b);
 }
 
@@ -762,8 +762,8 @@ static struct pair draw_add_far(struct random *random)
     int e = between(random, -149, 104);
     int other = e - between(random, 22, 80);
     bool power = random_u32(random) & 1u;
-    u32 a = scaled(random_sign(random), power ? HIDDEN : significand(random), e);
-    u32 b = scaled(random_sign(random), significand(random), other < -149 ? -149 : other);
+    u32 a = scaled(random_sign(random), power ? HIDDEN : draw_significand(random), e);
+    u32 b = scaled(random_sign(random), draw_significand(random), other < -149 ? -149 : other);
     return either_order(random, a, b);
 }
 
@@ -780,7 +780,7 @@ static struct pair draw_add_tie(struct random *random)
 {
     // Half an ulp of a is bit apart - 1 of b, one bit beside that where the sum leaves a's binade.
     int apart = between(random, 0, 25);
-    u32 m = apart == 25 ? HIDDEN : significand(random);
+    u32 m = apart == 25 ? HIDDEN : draw_significand(random);
     int bit = apart - 1 + (below(random, 3) == 0 ? between(random, -1, 1) : 0);
     bit = bit < 0 ? 0 : bit;
     bit = bit > 23 ? 23 : bit;
@@ -791,7 +791,7 @@ static struct pair draw_add_tie(struct random *random)
 static struct pair draw_add_near_tie(struct random *random)
 {
     int apart = between(random, 19, 25);
-    u32 m = apart == 25 ? HIDDEN : significand(random);
+    u32 m = apart == 25 ? HIDDEN : draw_significand(random);
     int bit = apart - 1 > 23 ? 23 : apart - 1;
     u32 n = (((random_u32(random) | 1u) << bit) & FRACTION) | HIDDEN;
     n = random_u32(random) & 1u ? n + 1u : n - 1u;
@@ -802,7 +802,7 @@ static struct pair draw_add_cancel(struct random *random)
 {
     u32 sign = random_sign(random);
     u32 a = (u32)between(random, 1, 254) << 23;
-    a |= below(random, 8) == 0 ? below(random, 4) : significand(random) & FRACTION;
+    a |= below(random, 8) == 0 ? below(random, 4) : draw_significand(random) & FRACTION;
     u32 few = random_u32(random) & ((1u << between(random, 0, 12)) - 1u);
     u32 b = random_u32(random) & 1u ? a + few : a - few;
     b = b > FLT_MAX_BITS ? FLT_MAX_BITS : b;
@@ -819,7 +819,7 @@ static struct pair draw_add_subnormal(struct random *random)
     // What is left after cancellation is below 2^(bits + field - 1) steps of 2^-149.
     int field = between(random, 1, 23);
     u32 bits = (1u << between(random, 1, 24 - field)) - 1u;
-    u32 a = ((u32)field << 23) | (significand(random) & FRACTION);
+    u32 a = ((u32)field << 23) | (draw_significand(random) & FRACTION);
     u32 b = a ^ (random_u32(random) & bits);
     u32 sign = random_sign(random);
     return (struct pair){sign | a, (sign ^ SIGN) | b};
@@ -896,23 +896,23 @@ static int dividend_exponent(struct random *random, int difference)
 static struct pair draw_div_normal(struct random *random)
 {
     int difference = between(random, -125, 127);
-    u32 m = significand(random);
-    u32 n = significand(random);
+    u32 m = draw_significand(random);
+    u32 n = draw_significand(random);
     return div_of(random, m, n, dividend_exponent(random, difference), difference);
 }
 
 static struct pair draw_div_subnormal(struct random *random)
 {
     int difference = between(random, -150, -126);
-    u32 m = significand(random);
-    u32 n = significand(random);
+    u32 m = draw_significand(random);
+    u32 n = draw_significand(random);
     return div_of(random, m, n, dividend_exponent(random, difference), difference);
 }
 
 static struct pair draw_div_subnormal_operand(struct random *random)
 {
-    u32 a = random_sign(random) | (significand(random) >> between(random, 1, 23));
-    u32 b = random_sign(random) | (significand(random) >> between(random, 1, 23));
+    u32 a = random_sign(random) | (draw_significand(random) >> between(random, 1, 23));
+    u32 b = random_sign(random) | (draw_significand(random) >> between(random, 1, 23));
     u32 normal = random_finite(random);
     switch (below(random, 3)) {
     case 0: return (struct pair){a, b};
@@ -924,7 +924,7 @@ static struct pair draw_div_subnormal_operand(struct random *random)
 // A quotient of 2^difference and a few ulp.
 static struct pair draw_div_around(struct random *random, int difference)
 {
-    u32 n = below(random, 8) == 0 ? HIDDEN : significand(random);
+    u32 n = below(random, 8) == 0 ? HIDDEN : draw_significand(random);
     u32 m = n + (u32)between(random, -3, 3);
     m = m > 0xFFFFFFu ? 0xFFFFFFu : m;
     return div_of(random, m, n, dividend_exponent(random, difference), difference);
@@ -1130,7 +1130,8 @@ static void check_operation(struct session *session, size_t index)
     for (size_t i = 0; i < operation->class_count; i++) {
         const struct pair_class *class = &operation->classes[i];
         struct tally *tally = &session->drawn[index][i];
-        struct random random = {session->seed ^ ((uint64_t)(index + 1) << 40) ^ (i << 32)};
+        struct random random = {session->seed ^ ((uint64_t)(index + 1) << 40) ^
+                                ((uint64_t)i << 32)};
         for (u32 n = 0; n < class->pairs; n++) {
             struct pair pair = class->draw(&random);
             check_pair(&found, tally, operation, pair.a, pair.b);
@@ -1257,7 +1258,7 @@ static void test_i32_to_f32(void **state)
     // Ties and their neighbours, for each number of bits rounded away.
     for (int lost = 1; lost <= 7; lost++) {
         for (int i = 0; i < 200000; i++, tested += 6) {
-            u32 tie = (significand(&random) << lost) + (1u << (lost - 1));
+            u32 tie = (draw_significand(&random) << lost) + (1u << (lost - 1));
             for (u32 x = tie - 1u; x != tie + 2u; x++) {
                 check_i32(&found, x);
                 check_i32(&found, 0u - x);
