@@ -15,6 +15,29 @@ static inline u32 load(global const u32 *words, u32 at)
     return word;
 }
 
+// Where a record of words starts: its first word, the bits of a neighbour that come before it there,
+// and 1 if its end has a word of its own, else 0.
+typedef struct kq_place {
+    global const u32 *word;
+    u32 bits;
+    u32 more;
+} kq_place;
+
+static inline kq_place kq_place_of(global const u32 *words, u32 at)
+{
+    kq_place place = { words + (at >> 2), (at & 3u) << 3, (at & 3u) != 0u ? 1u : 0u };
+    return place;
+}
+
+// Word k of a record whose last word is `last`, without a branch; a compiler joins the two reads of
+// each word of the buffer.
+static inline u32 kq_word(kq_place place, u32 k, u32 last)
+{
+    u32 low = place.word[k];
+    u32 high = place.word[k < last ? k + 1u : last + place.more];
+    return (low >> place.bits) | ((high << 1) << (31u - place.bits));
+}
+
 // Sets the bits of mask in word i. A word that is shared with a neighbour is changed by atomics, so
 // that both survive if both write at once.
 static inline void store(global u32 *words, u32 i, u32 word, u32 mask)

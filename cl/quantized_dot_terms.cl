@@ -2,16 +2,10 @@
 #include "prelude.cl"
 #include "params.h"
 
-// A reference to a record: the words it lies in and the byte it starts at.
-typedef struct record {
-    global const u32 *words;
-    u32 at;
-} record;
-
-#define KQ_Q4_K record
-#define KQ_Q8_K record
-#define KQ_Q4_K_WORD(record, k) load((record).words, (record).at + 4u * (k))
-#define KQ_Q8_K_WORD(record, k) load((record).words, (record).at + 4u * (k))
+#define KQ_Q4_K kq_place
+#define KQ_Q8_K kq_place
+#define KQ_Q4_K_WORD(record, k) kq_word(record, k, 35u)
+#define KQ_Q8_K_WORD(record, k) kq_word(record, k, 72u)
 #include "exact.h"
 #include "records.h"
 
@@ -19,16 +13,20 @@ __attribute__((reqd_work_group_size(KQ_LANES, 1, 1)))
 kernel void quantized_dot_terms(KQ_BUFFER(const, lhs_range), KQ_BUFFER(const, rhs_range),
                                 KQ_BUFFER(, scratch_range) KQ_DOT_PARAMS(KQ_PARAM))
 {
-    u32 item = KQ_GROUP_INDEX * KQ_LANES + KQ_LANE;
-    if (item < G * dots) {
-        u32 g = item / dots;
-        u32 dot = item - g * dots;
-        u32 j = dot / inner;
-        u32 i = dot - j * inner;
-        record lhs = { KQ_RANGE(lhs_range), lhs_offset + g * lhs_stride + i * lhs_inner_step +
-                                                j * lhs_outer_step };
-        record rhs = { KQ_RANGE(rhs_range), rhs_offset + g * rhs_stride + i * rhs_inner_step +
-                                                j * rhs_outer_step };
-        KQ_RANGE(scratch_range)[to_at + item] = kq_term(lhs, rhs);
+    // Lanes past the end do the last term again, and keep it to themselves.
+    u32 index = KQ_GROUP_INDEX * KQ_LANES + KQ_LANE;
+    u32 last = G * dots - 1u;
+    u32 item = min(index, last);
+    u32 g = item / dots;
+    u32 dot = item - g * dots;
+    u32 j = dot / inner;
+    u32 i = dot - j * inner;
+    kq_place lhs = kq_place_of(KQ_RANGE(lhs_range), lhs_offset + g * lhs_stride +
+                                                        i * lhs_inner_step + j * lhs_outer_step);
+    kq_place rhs = kq_place_of(KQ_RANGE(rhs_range), rhs_offset + g * rhs_stride +
+                                                        i * rhs_inner_step + j * rhs_outer_step);
+    u32 v = kq_term(lhs, rhs);
+    if (index <= last) {
+        KQ_RANGE(scratch_range)[to_at + item] = v;
     }
 }

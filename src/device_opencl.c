@@ -139,9 +139,12 @@ static void describe(const functions *cl, const entry *e, uint32_t index, kq_dev
     cl_device_type type = 0;
     cl_bool shares_memory = CL_TRUE;
     unsigned char uuid[CL_UUID_SIZE_KHR];
-    char *name = kq_cl_device_text(cl->clGetDeviceInfo, e->device, CL_DEVICE_NAME);
-    char *version = kq_cl_device_text(cl->clGetDeviceInfo, e->device, CL_DRIVER_VERSION);
-    char *extensions = kq_cl_device_text(cl->clGetDeviceInfo, e->device, CL_DEVICE_EXTENSIONS);
+    char *name;
+    char *version;
+    char *extensions;
+    kq_cl_device_text(cl->clGetDeviceInfo, e->device, CL_DEVICE_NAME, &name);
+    kq_cl_device_text(cl->clGetDeviceInfo, e->device, CL_DRIVER_VERSION, &version);
+    kq_cl_device_text(cl->clGetDeviceInfo, e->device, CL_DEVICE_EXTENSIONS, &extensions);
     char *platform = platform_text(cl, e->platform, CL_PLATFORM_NAME);
     cl->clGetDeviceInfo(e->device, CL_DEVICE_TYPE, sizeof type, &type, NULL);
     cl->clGetDeviceInfo(e->device, CL_DEVICE_HOST_UNIFIED_MEMORY, sizeof shares_memory,

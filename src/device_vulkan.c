@@ -76,6 +76,17 @@ typedef struct vulkan_device {
 
 enum { STAGING_BYTES = 16 << 20 };
 
+// Of a call that was to make *handle. Vulkan leaves that undefined where the call fails; here it is
+// then null, so that what is half made can be destroyed.
+static kq_result check_made(const vulkan_device *d, const char *call, VkResult result,
+                            void *handle, size_t bytes)
+{
+    if (result != VK_SUCCESS) {
+        memset(handle, 0, bytes);
+    }
+    return kq_vulkan_check(d->errors, call, result);
+}
+
 // --- Memory
 
 // Where the host should reach memory of the device's: integrated GPUs and software. There it costs
@@ -137,8 +148,9 @@ static kq_result create_memory(vulkan_device *d, uint64_t bytes,
         .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT,
     };
-    kq_result result = kq_vulkan_check(d->errors, "vkCreateBuffer",
-                                       d->vkCreateBuffer(d->handle, &info, NULL, &m->buffer));
+    kq_result result = check_made(d, "vkCreateBuffer",
+                                  d->vkCreateBuffer(d->handle, &info, NULL, &m->buffer),
+                                  &m->buffer, sizeof m->buffer);
     if (result != KQ_OK) {
         return result;
     }
@@ -155,8 +167,9 @@ static kq_result create_memory(vulkan_device *d, uint64_t bytes,
         .allocationSize = requirements.size,
         .memoryTypeIndex = type,
     };
-    result = kq_vulkan_check(d->errors, "vkAllocateMemory",
-                             d->vkAllocateMemory(d->handle, &allocate, NULL, &m->handle));
+    result = check_made(d, "vkAllocateMemory",
+                        d->vkAllocateMemory(d->handle, &allocate, NULL, &m->handle), &m->handle,
+                        sizeof m->handle);
     if (result == KQ_OK) {
         result = kq_vulkan_check(d->errors, "vkBindBufferMemory",
                                  d->vkBindBufferMemory(d->handle, m->buffer, m->handle, 0));
@@ -197,32 +210,41 @@ static VkMappedMemoryRange mapped_range(const vulkan_device *d, const memory *m,
     };
 }
 
+// What the device wrote there is what the host sees.
+static kq_result invalidate(const vulkan_device *d, const memory *m, uint64_t offset,
+                            uint64_t bytes)
+{
+    VkMappedMemoryRange range = mapped_range(d, m, offset, bytes);
+    return m->is_coherent
+               ? KQ_OK
+               : kq_vulkan_check(d->errors, "vkInvalidateMappedMemoryRanges",
+                                 d->vkInvalidateMappedMemoryRanges(d->handle, 1, &range));
+}
+
 static kq_result write_mapped(const vulkan_device *d, const memory *m, uint64_t offset,
                               const void *data, uint64_t bytes)
 {
-    memcpy(m->mapped + offset, data, (size_t)bytes);
-    if (m->is_coherent) {
-        return KQ_OK;
+    // A flush writes whole atoms, so what else is in the first and the last must be the device's.
+    kq_result result = invalidate(d, m, offset, 1);
+    result = result != KQ_OK ? result : invalidate(d, m, offset + bytes - 1, 1);
+    if (result != KQ_OK) {
+        return result;
     }
+    memcpy(m->mapped + offset, data, (size_t)bytes);
     VkMappedMemoryRange range = mapped_range(d, m, offset, bytes);
-    return kq_vulkan_check(d->errors, "vkFlushMappedMemoryRanges",
-                           d->vkFlushMappedMemoryRanges(d->handle, 1, &range));
+    return m->is_coherent ? KQ_OK
+                          : kq_vulkan_check(d->errors, "vkFlushMappedMemoryRanges",
+                                            d->vkFlushMappedMemoryRanges(d->handle, 1, &range));
 }
 
 static kq_result read_mapped(const vulkan_device *d, const memory *m, uint64_t offset, void *data,
                              uint64_t bytes)
 {
-    if (!m->is_coherent) {
-        VkMappedMemoryRange range = mapped_range(d, m, offset, bytes);
-        kq_result result =
-            kq_vulkan_check(d->errors, "vkInvalidateMappedMemoryRanges",
-                            d->vkInvalidateMappedMemoryRanges(d->handle, 1, &range));
-        if (result != KQ_OK) {
-            return result;
-        }
+    kq_result result = invalidate(d, m, offset, bytes);
+    if (result == KQ_OK) {
+        memcpy(data, m->mapped + offset, (size_t)bytes);
     }
-    memcpy(data, m->mapped + offset, (size_t)bytes);
-    return KQ_OK;
+    return result;
 }
 
 // --- Work: one command buffer at a time, each waited for
@@ -411,8 +433,9 @@ static kq_result create_pools(vulkan_device *d, uint32_t queue_family)
         .pPoolSizes = &size,
     };
     kq_result result =
-        kq_vulkan_check(d->errors, "vkCreateCommandPool",
-                        d->vkCreateCommandPool(d->handle, &command_pool, NULL, &d->command_pool));
+        check_made(d, "vkCreateCommandPool",
+                   d->vkCreateCommandPool(d->handle, &command_pool, NULL, &d->command_pool),
+                   &d->command_pool, sizeof d->command_pool);
     if (result == KQ_OK) {
         VkCommandBufferAllocateInfo info = {
             .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
@@ -424,13 +447,15 @@ static kq_result create_pools(vulkan_device *d, uint32_t queue_family)
                                  d->vkAllocateCommandBuffers(d->handle, &info, &d->commands));
     }
     if (result == KQ_OK) {
-        result = kq_vulkan_check(d->errors, "vkCreateFence",
-                                 d->vkCreateFence(d->handle, &fence, NULL, &d->fence));
+        result = check_made(d, "vkCreateFence",
+                            d->vkCreateFence(d->handle, &fence, NULL, &d->fence), &d->fence,
+                            sizeof d->fence);
     }
     if (result == KQ_OK) {
-        result = kq_vulkan_check(
-            d->errors, "vkCreateDescriptorPool",
-            d->vkCreateDescriptorPool(d->handle, &descriptor_pool, NULL, &d->descriptor_pool));
+        result = check_made(
+            d, "vkCreateDescriptorPool",
+            d->vkCreateDescriptorPool(d->handle, &descriptor_pool, NULL, &d->descriptor_pool),
+            &d->descriptor_pool, sizeof d->descriptor_pool);
     }
     if (result == KQ_OK) {
         VkDescriptorSetLayout layout = kq_vulkan_set_layout(d->pack);

@@ -41,6 +41,7 @@ def array(ctype, name, values, width, per_line):
 def kernels(out, specs):
     parts = ['#include "kernels.h"\n']
     rows = []
+    sources = {}
     for i, spec in enumerate(specs):
         name, api, op, address_bits, spirv, *source = spec.split(',')
         data = Path(spirv).read_bytes()
@@ -50,10 +51,14 @@ def kernels(out, specs):
         parts.append(array('uint32_t', f'spirv_{i}', words, 8, 8))
         source_name, source_bytes = 'NULL', 0
         if source:
-            text = resolve(source[0], source[1:], set()).encode()
-            source_name, source_bytes = f'(const char *)source_{i}', len(text)
-            # Bytes and not a string, since some compilers end strings at 16 kB.
-            parts.append(array('unsigned char', f'source_{i}', text + b'\0', 2, 16))
+            text = resolve(source[0], source[1:], set())
+            text = '\n'.join(line.strip() for line in text.splitlines()).encode() + b'\n'
+            # The source is the same for 32 and 64 address bits.
+            if name not in sources:
+                sources[name] = i
+                # Bytes and not a string, since some compilers end strings at 16 kB.
+                parts.append(array('unsigned char', f'source_{i}', text + b'\0', 2, 16))
+            source_name, source_bytes = f'(const char *)source_{sources[name]}', len(text)
         rows.append(f'    {{"{name}", {api}, {op}, 0u, {address_bits}, spirv_{i}, '
                     f'sizeof spirv_{i}, {source_name}, {source_bytes}}},')
     parts.append('const kq_kernel kq_kernel_table[] = {\n' + '\n'.join(rows) + '\n};\n'

@@ -68,15 +68,16 @@ static kq_result get_info(const kq_opencl *pack, cl_device_id device, cl_device_
 
 static kq_result check_version(const kq_opencl *pack, target *t)
 {
-    char *text = kq_cl_device_text(pack->clGetDeviceInfo, t->device, CL_DEVICE_VERSION);
+    char *text = NULL;
     unsigned major = 0;
     unsigned minor = 0;
     kq_result result = KQ_OK;
-    if (text == NULL || sscanf(text, "OpenCL %u.%u", &major, &minor) != 2) {
-        result = kq_fail(&pack->errors, KQ_ERROR_DRIVER,
-                         "clGetDeviceInfo(CL_DEVICE_VERSION) gave no version: \"%s\"",
-                         text != NULL ? text : "");
-    } else if (major < 1 || (major == 1 && minor < 2)) {
+    cl_int code = kq_cl_device_text(pack->clGetDeviceInfo, t->device, CL_DEVICE_VERSION, &text);
+    if (code != CL_SUCCESS) {
+        return kq_cl_fail(&pack->errors, "clGetDeviceInfo(CL_DEVICE_VERSION)", code);
+    }
+    if (sscanf(text, "OpenCL %u.%u", &major, &minor) != 2 || major < 1 ||
+        (major == 1 && minor < 2)) {
         result = kq_fail(&pack->errors, KQ_ERROR_UNSUPPORTED,
                          "CL_DEVICE_VERSION is \"%s\"; the kernels need OpenCL 1.2", text);
     }
@@ -122,11 +123,12 @@ static cl_api_clCreateProgramWithIL find_il(const kq_opencl *pack, const target 
                                             const kq_lookup *lookup)
 {
     cl_api_clCreateProgramWithIL create = NULL;
-    char *extensions = kq_cl_device_text(pack->clGetDeviceInfo, t->device, CL_DEVICE_EXTENSIONS);
-    int has_extension = extensions != NULL && kq_cl_has_word(extensions, "cl_khr_il_program");
+    char *extensions = NULL;
     char *languages = NULL;
+    kq_cl_device_text(pack->clGetDeviceInfo, t->device, CL_DEVICE_EXTENSIONS, &extensions);
+    int has_extension = extensions != NULL && kq_cl_has_word(extensions, "cl_khr_il_program");
     if (t->version >= 201 || has_extension) {
-        languages = kq_cl_device_text(pack->clGetDeviceInfo, t->device, CL_DEVICE_IL_VERSION);
+        kq_cl_device_text(pack->clGetDeviceInfo, t->device, CL_DEVICE_IL_VERSION, &languages);
     }
     if (languages == NULL || strstr(languages, "SPIR-V") == NULL) {
         goto done;
@@ -157,18 +159,18 @@ done:
 // Where a program comes from, in the order of trying. There are compilers that fail on what their
 // own optimiser makes. All options are ours: none changes integers, and device code has nothing
 // else.
-typedef struct origin {
+typedef struct way {
     bool is_spirv;
     const char *options;
-} origin;
+} way;
 
-static const origin origins[] = {
+static const way ways[] = {
     {true, ""},
     {false, "-cl-std=CL1.2"},
     {false, "-cl-std=CL1.2 -cl-opt-disable"},
 };
 
-enum { ORIGIN_COUNT = sizeof origins / sizeof *origins, REASON_BYTES = 512 };
+enum { WAY_COUNT = sizeof ways / sizeof *ways, REASON_BYTES = 512 };
 
 // Reports a failed build with the first line that its log has.
 static kq_result fail_build(const kq_opencl *pack, const target *t, const char *stem,
@@ -215,8 +217,8 @@ static kq_result try_kernel(const kq_opencl *pack, const target *t, const char *
 
 // Sets *program, or leaves it NULL. *code is OpenCL's answer where that is what failed.
 static kq_result build(const kq_opencl *pack, const target *t, const char *stem,
-                       const kq_kernel *kernel, const origin *from, cl_program *program,
-                       cl_int *code, const kq_errors *errors)
+                       const kq_kernel *kernel, const way *from, cl_program *program, cl_int *code,
+                       const kq_errors *errors)
 {
     kq_result result = KQ_OK;
     const char *call = from->is_spirv ? "clCreateProgramWithIL" : "clCreateProgramWithSource";
@@ -244,13 +246,29 @@ static kq_result build(const kq_opencl *pack, const target *t, const char *stem,
     return KQ_OK;
 }
 
+// Whether a compiler doesn't like what it was given, so that another way is worth a try.
+static bool is_refusal(const way *from, cl_int code)
+{
+    switch (code) {
+    case CL_BUILD_PROGRAM_FAILURE:
+    case CL_INVALID_PROGRAM_EXECUTABLE:
+    case CL_INVALID_KERNEL_NAME:
+    case CL_INVALID_KERNEL_DEFINITION: return true;
+    case CL_SUCCESS:
+    case CL_OUT_OF_RESOURCES:
+    case CL_OUT_OF_HOST_MEMORY:
+    case CL_MEM_OBJECT_ALLOCATION_FAILURE: return false;
+    default: return from->is_spirv;
+    }
+}
+
 static void keep_reason(void *user, kq_result result, const char *reason)
 {
     (void)result;
     snprintf(user, REASON_BYTES, "%s", reason);
 }
 
-// Builds one kernel from what `wanted` allows. *first is the first origin to try, and is set to the
+// Builds one kernel from what `wanted` allows. *first is the first way to try, and is set to the
 // one that worked.
 static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_program wanted,
                               unsigned index, unsigned *first)
@@ -269,8 +287,8 @@ static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_progra
                                    ? "CL_DEVICE_IL_VERSION names no SPIR-V; params.program asks "
                                      "for it"
                                    : "CL_DEVICE_COMPILER_AVAILABLE is CL_FALSE; source needs it");
-    for (unsigned i = *first; i < ORIGIN_COUNT; i++) {
-        const origin *from = &origins[i];
+    for (unsigned i = *first; i < WAY_COUNT; i++) {
+        const way *from = &ways[i];
         bool is_possible = from->is_spirv
                                ? wanted != KQ_OPENCL_PROGRAM_SOURCE && t->create_with_il != NULL
                                : wanted != KQ_OPENCL_PROGRAM_SPIRV && t->has_compiler;
@@ -283,8 +301,7 @@ static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_progra
             *first = i;
             return KQ_OK;
         }
-        // Only a compiler's refusal is worth another try.
-        if (code == CL_SUCCESS || code == CL_OUT_OF_RESOURCES || result == KQ_ERROR_MEMORY) {
+        if (!is_refusal(from, code)) {
             break;
         }
     }
@@ -501,6 +518,7 @@ static const struct {
 } kernel_buffers[KQ_KERNEL_COUNT] = {
     [KQ_KERNEL_QUANTIZE] = {3, {KQ_VALUES, KQ_RECORDS, KQ_STATUS}},
     [KQ_KERNEL_DOT_TERMS] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
+    [KQ_KERNEL_DOT_TERMS_SHARED] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_SEQUENTIAL] = {2, {KQ_RESULT, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_PAIRWISE] = {2, {KQ_RESULT, KQ_SCRATCH}},
 };

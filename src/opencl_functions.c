@@ -69,18 +69,28 @@ kq_result kq_cl_fail(const kq_errors *errors, const char *call, cl_int code)
     return kq_fail(errors, result, "%s gave %s (%d)", call, code_name(code), (int)code);
 }
 
-char *kq_cl_device_text(cl_api_clGetDeviceInfo get, cl_device_id device, cl_device_info info)
+cl_int kq_cl_device_text(cl_api_clGetDeviceInfo get, cl_device_id device, cl_device_info info,
+                         char **text)
 {
     size_t bytes = 0;
-    if (get(device, info, 0, NULL, &bytes) != CL_SUCCESS || bytes > SIZE_MAX - 1) {
-        return NULL;
+    *text = NULL;
+    cl_int code = get(device, info, 0, NULL, &bytes);
+    if (code != CL_SUCCESS) {
+        return code;
     }
-    char *text = calloc(1, bytes + 1);
-    if (text != NULL && bytes > 0 && get(device, info, bytes, text, NULL) != CL_SUCCESS) {
-        free(text);
-        text = NULL;
+    char *made = bytes < SIZE_MAX ? calloc(1, bytes + 1) : NULL;
+    if (made == NULL) {
+        return CL_OUT_OF_HOST_MEMORY;
     }
-    return text;
+    if (bytes > 0) {
+        code = get(device, info, bytes, made, NULL);
+    }
+    if (code != CL_SUCCESS) {
+        free(made);
+        return code;
+    }
+    *text = made;
+    return CL_SUCCESS;
 }
 
 int kq_cl_has_word(const char *list, const char *word)

@@ -19,8 +19,9 @@
 // Reports what an OpenCL call returned, as KQ_ERROR_MEMORY or KQ_ERROR_DRIVER, and returns that.
 kq_result kq_cl_fail(const kq_errors *errors, const char *call, cl_int code);
 
-// A string of clGetDeviceInfo; `get` is that function. To be freed; NULL on any failure.
-char *kq_cl_device_text(cl_api_clGetDeviceInfo get, cl_device_id device, cl_device_info info);
+// Sets *text to a string of clGetDeviceInfo, which is `get`; to be freed, NULL on any failure.
+cl_int kq_cl_device_text(cl_api_clGetDeviceInfo get, cl_device_id device, cl_device_info info,
+                         char **text);
 
 // Whether a space-separated list holds a word.
 int kq_cl_has_word(const char *list, const char *word);

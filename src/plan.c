@@ -10,6 +10,7 @@ _Static_assert(sizeof(kq_dot_params) <= 128 && sizeof(kq_quantize_params) <= siz
 const char *const kq_kernel_stems[KQ_KERNEL_COUNT] = {
     "quantize",
     "quantized_dot_terms",
+    "quantized_dot_terms_shared",
     "quantized_dot_sequential",
     "quantized_dot_pairwise",
 };
@@ -62,9 +63,21 @@ static uint64_t pairwise_groups(uint64_t dots, uint32_t values)
     return ceil_div(dots, KQ_LANES / lanes) * ceil_div(values, KQ_PAIRWISE_CHUNK);
 }
 
-static uint64_t terms_groups(uint64_t dots, uint32_t G)
+// A stride or step that is never taken may be any number, even one past 32 bits.
+static uint32_t taken(uint64_t step, uint32_t count)
 {
-    return ceil_div(dots * G, KQ_LANES);
+    return count > 1 ? (uint32_t)step : 0;
+}
+
+// Whether the terms are those of enough dots with one rhs to go round a workgroup.
+static bool shares_rhs(uint64_t dots, uint32_t inner_step, uint32_t outer_step)
+{
+    return inner_step == 0 && outer_step == 0 && dots >= KQ_LANES / 2;
+}
+
+static uint64_t terms_groups(bool shared, uint64_t dots, uint32_t G)
+{
+    return shared ? ceil_div(dots, KQ_LANES) * G : ceil_div(dots * G, KQ_LANES);
 }
 
 // Whether `needed` of a limit is too much; if so that is what stops the operation.
@@ -119,7 +132,10 @@ static bool measure(kq_op op, kq_order order, const kq_shape *shape, const kq_li
             return false;
         }
         uint64_t dots = dots_of(shape);
-        uint64_t terms = terms_groups(dots, shape->G);
+        const uint64_t *step = shape->extents[KQ_RHS].step;
+        bool shared = shares_rhs(dots, taken(step[0], shape->count[0]),
+                                 taken(step[1], shape->count[1]));
+        uint64_t terms = terms_groups(shared, dots, shape->G);
         groups = order == KQ_ORDER_PAIRWISE ? pairwise_groups(dots, shape->G)
                                             : ceil_div(dots, KQ_LANES);
         groups = groups > terms ? groups : terms;
@@ -133,12 +149,6 @@ static uint32_t residue(const kq_plan *plan, const kq_shape *shape, int role)
 {
     const kq_range *range = &plan->ranges[role];
     return range->bytes == 0 ? 0 : (uint32_t)(shape->extents[role].offset - range->offset);
-}
-
-// A stride or step that is never taken may be any number, even one past 32 bits.
-static uint32_t taken(uint64_t step, uint32_t count)
-{
-    return count > 1 ? (uint32_t)step : 0;
 }
 
 static void fill_params(kq_plan *plan, const kq_shape *s)
@@ -317,9 +327,10 @@ kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
     } else {
         kq_dot_params p = plan->dot;
         if (p.G > 0 && index == 0) {
-            step.kernel = KQ_KERNEL_DOT_TERMS;
+            bool shared = shares_rhs(p.dots, p.rhs_inner_step, p.rhs_outer_step);
+            step.kernel = shared ? KQ_KERNEL_DOT_TERMS_SHARED : KQ_KERNEL_DOT_TERMS;
             p.to_at = plan->scratch_at;
-            groups = terms_groups(p.dots, p.G);
+            groups = terms_groups(shared, p.dots, p.G);
         } else {
             // With G = 0 the sequential fold alone writes +0, whatever the order.
             bool pairwise = plan->order == KQ_ORDER_PAIRWISE && p.G > 0;

@@ -11,7 +11,10 @@
 //   KQ_Q4_K, KQ_Q8_K                                 the types of a reference to a record
 //   KQ_Q4_K_WORD(record, k), KQ_Q8_K_WORD(record, k) its word k
 //
-// so that a record may lie anywhere: in a buffer at any byte, in shared memory, in registers.
+// so that a record may lie anywhere: in a buffer at any byte, in shared memory, in registers. Where a
+// Q8_K record serves many dots, the includer may keep it in the form that they take, and define what
+// stands under KQ_Q8_K_WORD below by itself. There is no loop over words: once functions are inlined every k is a
+// constant, and compilers read at constants what they would else read one lane at a time.
 #ifndef KQ_RECORDS_H
 #define KQ_RECORDS_H
 
@@ -34,17 +37,32 @@ KQ_FN u32 kq_byte(u32 word, u32 i)
     return (word >> (8u * i)) & 255u;
 }
 
-// The sum of four products of codes (bytes 0 to 15) and i8 lanes, as two's complement. The lanes are
-// biased by 128 to be unsigned; then one multiply sums two products in its high half, since
-// 2 * 15 * 255 needs 13 bits.
+// A word of four i8 lanes, made ready for kq_dot4: two lanes each, biased by 128 to be unsigned, in
+// halves that are swapped.
+KQ_FN u32 kq_lanes_02(u32 lanes)
+{
+    u32 x = (lanes ^ 0x80808080u) & 0x00FF00FFu;
+    return (x << 16) | (x >> 16);
+}
+
+KQ_FN u32 kq_lanes_13(u32 lanes)
+{
+    return kq_lanes_02(lanes >> 8);
+}
+
+// The sum of four products of codes (bytes 0 to 15) and lanes made ready, as two's complement. A
+// multiply sums two products in its high half, which has room for 2 * 15 * 255; what the bias added is
+// taken off.
+KQ_FN u32 kq_dot4_ready(u32 codes, u32 lanes_02, u32 lanes_13)
+{
+    u32 even = (codes & 0x00FF00FFu) * lanes_02;
+    u32 odd = ((codes >> 8) & 0x00FF00FFu) * lanes_13;
+    return (even >> 16) + (odd >> 16) - 128u * ((codes * 0x01010101u) >> 24);
+}
+
 KQ_FN u32 kq_dot4(u32 codes, u32 lanes)
 {
-    u32 biased = lanes ^ 0x80808080u;
-    u32 x02 = biased & 0x00FF00FFu;
-    u32 x13 = (biased >> 8) & 0x00FF00FFu;
-    u32 even = (codes & 0x00FF00FFu) * ((x02 << 16) | (x02 >> 16));
-    u32 odd = ((codes >> 8) & 0x00FF00FFu) * ((x13 << 16) | (x13 >> 16));
-    return (even >> 16) + (odd >> 16) - 128u * ((codes * 0x01010101u) >> 24);
+    return kq_dot4_ready(codes, kq_lanes_02(lanes), kq_lanes_13(lanes));
 }
 
 // The sum of the two i16 halves of a word, as two's complement.
@@ -61,27 +79,50 @@ KQ_FN u32 kq_v(u32 d_dmin, u32 s, u32 t, u32 ds)
     return kq_f32_mul(ds, kq_f32_sub(p, n));
 }
 
-#if defined(KQ_Q4_K_WORD) && defined(KQ_Q8_K_WORD)
+#ifdef KQ_Q8_K_WORD
+# define KQ_Q8_K_DS(record) KQ_Q8_K_WORD(record, 0u)
+// The dot product of four codes with word k of q, and the sum of word k of bsum.
+# define KQ_Q8_K_DOT4(record, k, codes) kq_dot4(codes, KQ_Q8_K_WORD(record, 1u + (k)))
+# define KQ_Q8_K_PAIR(record, k)        kq_sum_i16x2(KQ_Q8_K_WORD(record, 65u + (k)))
+#endif
+
+#if defined(KQ_Q4_K_WORD) && defined(KQ_Q8_K_DS)
+
+// What the low nibbles, or the high ones, of the i-th of 32 words of codes contribute to their
+// sub-block. Of eight words with i = 8j on, the low nibbles are sub-block 2j and the high ones 2j + 1.
+KQ_FN u32 kq_low_codes(KQ_Q4_K lhs, KQ_Q8_K rhs, u32 i)
+{
+    u32 codes = KQ_Q4_K_WORD(lhs, 4u + i) & 0x0F0F0F0Fu;
+    return KQ_Q8_K_DOT4(rhs, i + (i & 24u), codes);
+}
+
+KQ_FN u32 kq_high_codes(KQ_Q4_K lhs, KQ_Q8_K rhs, u32 i)
+{
+    u32 codes = (KQ_Q4_K_WORD(lhs, 4u + i) >> 4) & 0x0F0F0F0Fu;
+    return KQ_Q8_K_DOT4(rhs, i + (i & 24u) + 8u, codes);
+}
+
+// Two sub-blocks, whose sc are the two low bytes of a word.
+KQ_FN u32 kq_sub_blocks(KQ_Q4_K lhs, KQ_Q8_K rhs, u32 i, u32 sc)
+{
+    u32 first = kq_low_codes(lhs, rhs, i) + kq_low_codes(lhs, rhs, i + 1u) +
+                kq_low_codes(lhs, rhs, i + 2u) + kq_low_codes(lhs, rhs, i + 3u) +
+                kq_low_codes(lhs, rhs, i + 4u) + kq_low_codes(lhs, rhs, i + 5u) +
+                kq_low_codes(lhs, rhs, i + 6u) + kq_low_codes(lhs, rhs, i + 7u);
+    u32 second = kq_high_codes(lhs, rhs, i) + kq_high_codes(lhs, rhs, i + 1u) +
+                 kq_high_codes(lhs, rhs, i + 2u) + kq_high_codes(lhs, rhs, i + 3u) +
+                 kq_high_codes(lhs, rhs, i + 4u) + kq_high_codes(lhs, rhs, i + 5u) +
+                 kq_high_codes(lhs, rhs, i + 6u) + kq_high_codes(lhs, rhs, i + 7u);
+    return kq_byte(sc, 0u) * first + kq_byte(sc, 1u) * second;
+}
 
 // S: the scaled sum of products of codes.
 KQ_FN u32 kq_s(KQ_Q4_K lhs, KQ_Q8_K rhs)
 {
     u32 low = kq_q4_k_fields_low(KQ_Q4_K_WORD(lhs, 1u));
     u32 high = kq_q4_k_fields_high(KQ_Q4_K_WORD(lhs, 1u), KQ_Q4_K_WORD(lhs, 3u));
-    u32 s = 0u;
-    // Eight words hold sub-block 2j in their low nibbles and 2j + 1 in their high ones.
-    for (u32 j = 0u; j < 4u; j++) {
-        u32 first = 0u;
-        u32 second = 0u;
-        for (u32 k = 0u; k < 8u; k++) {
-            u32 codes = KQ_Q4_K_WORD(lhs, 4u + 8u * j + k);
-            first += kq_dot4(codes & 0x0F0F0F0Fu, KQ_Q8_K_WORD(rhs, 1u + 16u * j + k));
-            second += kq_dot4((codes >> 4) & 0x0F0F0F0Fu, KQ_Q8_K_WORD(rhs, 9u + 16u * j + k));
-        }
-        u32 sc = (j < 2u ? low : high) >> (16u * (j & 1u));
-        s += (sc & 255u) * first + ((sc >> 8) & 255u) * second;
-    }
-    return s;
+    return kq_sub_blocks(lhs, rhs, 0u, low) + kq_sub_blocks(lhs, rhs, 8u, low >> 16) +
+           kq_sub_blocks(lhs, rhs, 16u, high) + kq_sub_blocks(lhs, rhs, 24u, high >> 16);
 }
 
 // T: the scaled sum of the stored bsum, whether or not they agree with the codes.
@@ -89,18 +130,16 @@ KQ_FN u32 kq_t(KQ_Q4_K lhs, KQ_Q8_K rhs)
 {
     u32 low = kq_q4_k_fields_low(KQ_Q4_K_WORD(lhs, 2u));
     u32 high = kq_q4_k_fields_high(KQ_Q4_K_WORD(lhs, 2u), KQ_Q4_K_WORD(lhs, 3u) >> 4);
-    u32 t = 0u;
-    for (u32 i = 0u; i < 4u; i++) {
-        t += kq_byte(low, i) * kq_sum_i16x2(KQ_Q8_K_WORD(rhs, 65u + i));
-        t += kq_byte(high, i) * kq_sum_i16x2(KQ_Q8_K_WORD(rhs, 69u + i));
-    }
-    return t;
+    return kq_byte(low, 0u) * KQ_Q8_K_PAIR(rhs, 0u) + kq_byte(low, 1u) * KQ_Q8_K_PAIR(rhs, 1u) +
+           kq_byte(low, 2u) * KQ_Q8_K_PAIR(rhs, 2u) + kq_byte(low, 3u) * KQ_Q8_K_PAIR(rhs, 3u) +
+           kq_byte(high, 0u) * KQ_Q8_K_PAIR(rhs, 4u) + kq_byte(high, 1u) * KQ_Q8_K_PAIR(rhs, 5u) +
+           kq_byte(high, 2u) * KQ_Q8_K_PAIR(rhs, 6u) + kq_byte(high, 3u) * KQ_Q8_K_PAIR(rhs, 7u);
 }
 
 // The term v of a pair of records.
 KQ_FN u32 kq_term(KQ_Q4_K lhs, KQ_Q8_K rhs)
 {
-    return kq_v(KQ_Q4_K_WORD(lhs, 0u), kq_s(lhs, rhs), kq_t(lhs, rhs), KQ_Q8_K_WORD(rhs, 0u));
+    return kq_v(KQ_Q4_K_WORD(lhs, 0u), kq_s(lhs, rhs), kq_t(lhs, rhs), KQ_Q8_K_DS(rhs));
 }
 
 #endif

@@ -145,6 +145,7 @@ static kq_result create_layouts(kq_vulkan *pack)
         pack->vk.vkCreateDescriptorSetLayout(pack->device, &set_info, allocator(pack),
                                              &pack->set_layout));
     if (result != KQ_OK) {
+        pack->set_layout = VK_NULL_HANDLE;  // Vulkan leaves it undefined
         return result;
     }
     VkPushConstantRange range = {
@@ -158,9 +159,13 @@ static kq_result create_layouts(kq_vulkan *pack)
         .pushConstantRangeCount = 1,
         .pPushConstantRanges = &range,
     };
-    return kq_vulkan_check(&pack->errors, "vkCreatePipelineLayout",
-                           pack->vk.vkCreatePipelineLayout(pack->device, &info, allocator(pack),
-                                                           &pack->pipeline_layout));
+    result = kq_vulkan_check(&pack->errors, "vkCreatePipelineLayout",
+                             pack->vk.vkCreatePipelineLayout(pack->device, &info, allocator(pack),
+                                                             &pack->pipeline_layout));
+    if (result != KQ_OK) {
+        pack->pipeline_layout = VK_NULL_HANDLE;
+    }
+    return result;
 }
 
 static kq_result create_pipeline(kq_vulkan *pack, VkPipelineCache cache, unsigned kernel)

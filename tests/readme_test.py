@@ -1,0 +1,51 @@
+#!/usr/bin/env python3
+"""Compiles the C of README.md, so that what it shows is what the headers offer.
+
+usage: readme_test.py README.md INCLUDE_FOLDER CC...
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+# What the README takes for granted.
+PREAMBLE = '''
+#include <stdio.h>
+#include <kquant/kquant.h>
+#include <kquant/vulkan.h>
+extern uint32_t rows;
+extern const void *q4_k;
+extern const float *activations;
+extern float *out;
+extern PFN_vkGetInstanceProcAddr get_instance_proc_addr;
+extern VkInstance instance;
+extern VkPhysicalDevice gpu;
+extern VkDevice vk;
+extern VkBuffer weight_buffer, record_buffer, result_buffer, scratch_buffer;
+extern uint64_t weight_bytes, record_bytes, result_bytes;
+extern kq_repeat each_row;
+extern VkDescriptorSet set;
+extern VkCommandBuffer command_buffer;
+'''
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    blocks = re.findall(r'^```c\n(.*?)^```', Path(sys.argv[1]).read_text(), re.M | re.S)
+    if len(blocks) < 3:
+        print(f'{len(blocks)} blocks of C in the README; there is one a level')
+        return 1
+    code = PREAMBLE
+    for i, block in enumerate(blocks):
+        includes = re.findall(r'^#include.*\n', block, re.M)
+        body = re.sub(r'^#include.*\n', '', block, flags=re.M)
+        code += ''.join(includes) + f'void block_{i}(void);\nvoid block_{i}(void)\n{{\n{body}}}\n'
+    for cc in sys.argv[3:]:
+        subprocess.run([cc, '-std=c11', '-Wall', '-Wextra', '-pedantic', '-Werror', '-fsyntax-only',
+                        '-I', sys.argv[2], '-x', 'c', '-'], input=code, text=True, check=True)
+    print(f'{len(blocks)} blocks compile')
+    return 0
+
+
+sys.exit(main())
