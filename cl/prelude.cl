@@ -17,21 +17,21 @@ static inline u32 load(global const u32 *words, u32 at)
 
 // Where a record of words starts: its first word, the bits of a neighbour that come before it there,
 // and 1 if its end has a word of its own, else 0.
-typedef struct kq_place {
+typedef struct record_place {
     global const u32 *word;
     u32 bits;
     u32 more;
-} kq_place;
+} record_place;
 
-static inline kq_place kq_place_of(global const u32 *words, u32 at)
+static inline record_place place_of(global const u32 *words, u32 at)
 {
-    kq_place place = { words + (at >> 2), (at & 3u) << 3, (at & 3u) != 0u ? 1u : 0u };
+    record_place place = { words + (at >> 2), (at & 3u) << 3, (at & 3u) != 0u ? 1u : 0u };
     return place;
 }
 
 // Word k of a record whose last word is `last`, without a branch; a compiler joins the two reads of
 // each word of the buffer.
-static inline u32 kq_word(kq_place place, u32 k, u32 last)
+static inline u32 word_of(record_place place, u32 k, u32 last)
 {
     u32 low = place.word[k];
     u32 high = place.word[k < last ? k + 1u : last + place.more];

@@ -2,10 +2,10 @@
 #include "prelude.cl"
 #include "params.h"
 
-#define KQ_Q4_K kq_place
-#define KQ_Q8_K kq_place
-#define KQ_Q4_K_WORD(record, k) kq_word(record, k, 35u)
-#define KQ_Q8_K_WORD(record, k) kq_word(record, k, 72u)
+#define KQ_Q4_K record_place
+#define KQ_Q8_K record_place
+#define KQ_Q4_K_WORD(record, k) word_of(record, k, 35u)
+#define KQ_Q8_K_WORD(record, k) word_of(record, k, 72u)
 #include "exact.h"
 #include "records.h"
 
@@ -21,9 +21,9 @@ kernel void quantized_dot_terms(KQ_BUFFER(const, lhs_range), KQ_BUFFER(const, rh
     u32 dot = item - g * dots;
     u32 j = dot / inner;
     u32 i = dot - j * inner;
-    kq_place lhs = kq_place_of(KQ_RANGE(lhs_range), lhs_offset + g * lhs_stride +
+    record_place lhs = place_of(KQ_RANGE(lhs_range), lhs_offset + g * lhs_stride +
                                                         i * lhs_inner_step + j * lhs_outer_step);
-    kq_place rhs = kq_place_of(KQ_RANGE(rhs_range), rhs_offset + g * rhs_stride +
+    record_place rhs = place_of(KQ_RANGE(rhs_range), rhs_offset + g * rhs_stride +
                                                         i * rhs_inner_step + j * rhs_outer_step);
     u32 v = kq_term(lhs, rhs);
     if (index <= last) {

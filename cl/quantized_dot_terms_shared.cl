@@ -11,9 +11,9 @@ typedef struct ready {
     local const u32 *pairs;
 } ready;
 
-#define KQ_Q4_K kq_place
+#define KQ_Q4_K record_place
 #define KQ_Q8_K ready
-#define KQ_Q4_K_WORD(record, k) kq_word(record, k, 35u)
+#define KQ_Q4_K_WORD(record, k) word_of(record, k, 35u)
 #define KQ_Q8_K_DS(record) ((record).ds[0])
 #define KQ_Q8_K_DOT4(record, k, codes)                                                              \
     kq_dot4_ready(codes, (record).lanes_02[k], (record).lanes_13[k])
@@ -32,15 +32,15 @@ kernel void quantized_dot_terms_shared(KQ_BUFFER(const, lhs_range), KQ_BUFFER(co
     u32 tile = KQ_GROUP_INDEX / G;
     u32 g = KQ_GROUP_INDEX - tile * G;
 
-    kq_place rhs = kq_place_of(KQ_RANGE(rhs_range), rhs_offset + g * rhs_stride);
-    u32 lanes = kq_word(rhs, 1u + KQ_LANE, 72u);
+    record_place rhs = place_of(KQ_RANGE(rhs_range), rhs_offset + g * rhs_stride);
+    u32 lanes = word_of(rhs, 1u + KQ_LANE, 72u);
     shared_lanes_02[KQ_LANE] = kq_lanes_02(lanes);
     shared_lanes_13[KQ_LANE] = kq_lanes_13(lanes);
     if (KQ_LANE < 8u) {
-        shared_pairs[KQ_LANE] = kq_sum_i16x2(kq_word(rhs, 65u + KQ_LANE, 72u));
+        shared_pairs[KQ_LANE] = kq_sum_i16x2(word_of(rhs, 65u + KQ_LANE, 72u));
     }
     if (KQ_LANE == 0u) {
-        shared_ds[0] = kq_word(rhs, 0u, 72u);
+        shared_ds[0] = word_of(rhs, 0u, 72u);
     }
     barrier(CLK_LOCAL_MEM_FENCE);
 
@@ -49,7 +49,7 @@ kernel void quantized_dot_terms_shared(KQ_BUFFER(const, lhs_range), KQ_BUFFER(co
     u32 dot = min(index, dots - 1u);
     u32 j = dot / inner;
     u32 i = dot - j * inner;
-    kq_place lhs = kq_place_of(KQ_RANGE(lhs_range), lhs_offset + g * lhs_stride +
+    record_place lhs = place_of(KQ_RANGE(lhs_range), lhs_offset + g * lhs_stride +
                                                         i * lhs_inner_step + j * lhs_outer_step);
     ready shared_rhs = { shared_ds, shared_lanes_02, shared_lanes_13, shared_pairs };
     u32 v = kq_term(lhs, shared_rhs);

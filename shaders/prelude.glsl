@@ -18,24 +18,24 @@
 
 // Where a record of words starts: its first word, the bits of a neighbour that come before it there,
 // and 1 if its end has a word of its own, else 0.
-struct kq_place {
+struct record_place {
     u32 word;
     u32 bits;
     u32 more;
 };
 
-kq_place kq_place_of(u32 at)
+record_place place_of(u32 at)
 {
-    return kq_place(at >> 2, (at & 3u) << 3, (at & 3u) != 0u ? 1u : 0u);
+    return record_place(at >> 2, (at & 3u) << 3, (at & 3u) != 0u ? 1u : 0u);
 }
 
 // Where the rest of word k lies, of a record whose last word is `last`.
-u32 kq_rest_of(kq_place place, u32 k, u32 last)
+u32 rest_of(record_place place, u32 k, u32 last)
 {
     return place.word + (k < last ? k + 1u : last + place.more);
 }
 
-u32 kq_join(kq_place place, u32 low, u32 high)
+u32 join(record_place place, u32 low, u32 high)
 {
     return (low >> place.bits) | ((high << 1) << (31u - place.bits));
 }
@@ -43,7 +43,7 @@ u32 kq_join(kq_place place, u32 low, u32 high)
 // Word k of a record whose last word is `last`, without a branch; a compiler joins the two reads of
 // each word of the buffer.
 #define KQ_WORD(words, place, k, last)                                                             \
-    kq_join(place, words[(place).word + (k)], words[kq_rest_of(place, k, last)])
+    join(place, words[(place).word + (k)], words[rest_of(place, k, last)])
 
 // Defines void name(u32 i, u32 word, u32 mask): sets the bits of mask in word i. A word that is
 // shared with a neighbour is changed by atomics, so that both survive if both write at once.

@@ -12,8 +12,8 @@ layout(std430, set = 0, binding = 0) readonly buffer Lhs { uint lhs_words[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Rhs { uint rhs_words[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer Scratch { uint scratch[]; };
 
-#define KQ_Q4_K kq_place
-#define KQ_Q8_K kq_place
+#define KQ_Q4_K record_place
+#define KQ_Q8_K record_place
 #define KQ_Q4_K_WORD(record, k) KQ_WORD(lhs_words, record, k, 35u)
 #define KQ_Q8_K_WORD(record, k) KQ_WORD(rhs_words, record, k, 72u)
 #include "exact.h"
@@ -29,9 +29,9 @@ void main()
     uint dot = item - g * p.dots;
     uint outer = dot / p.inner;
     uint inner = dot - outer * p.inner;
-    kq_place lhs = kq_place_of(p.lhs_offset + g * p.lhs_stride + inner * p.lhs_inner_step +
+    record_place lhs = place_of(p.lhs_offset + g * p.lhs_stride + inner * p.lhs_inner_step +
                                outer * p.lhs_outer_step);
-    kq_place rhs = kq_place_of(p.rhs_offset + g * p.rhs_stride + inner * p.rhs_inner_step +
+    record_place rhs = place_of(p.rhs_offset + g * p.rhs_stride + inner * p.rhs_inner_step +
                                outer * p.rhs_outer_step);
     uint v = kq_term(lhs, rhs);
     if (index <= last) {

@@ -19,7 +19,7 @@ shared uint shared_lanes_13[64];
 shared uint shared_pairs[8];
 
 // There is one record of rhs, so a reference to it says nothing.
-#define KQ_Q4_K kq_place
+#define KQ_Q4_K record_place
 #define KQ_Q8_K uint
 #define KQ_Q4_K_WORD(record, k) KQ_WORD(lhs_words, record, k, 35u)
 #define KQ_Q8_K_DS(record) shared_ds
@@ -33,7 +33,7 @@ void main()
     uint tile = KQ_GROUP_INDEX / p.G;
     uint g = KQ_GROUP_INDEX - tile * p.G;
 
-    kq_place rhs = kq_place_of(p.rhs_offset + g * p.rhs_stride);
+    record_place rhs = place_of(p.rhs_offset + g * p.rhs_stride);
     uint lanes = KQ_WORD(rhs_words, rhs, 1u + KQ_LANE, 72u);
     shared_lanes_02[KQ_LANE] = kq_lanes_02(lanes);
     shared_lanes_13[KQ_LANE] = kq_lanes_13(lanes);
@@ -50,7 +50,7 @@ void main()
     uint dot = min(index, p.dots - 1u);
     uint outer = dot / p.inner;
     uint inner = dot - outer * p.inner;
-    kq_place lhs = kq_place_of(p.lhs_offset + g * p.lhs_stride + inner * p.lhs_inner_step +
+    record_place lhs = place_of(p.lhs_offset + g * p.lhs_stride + inner * p.lhs_inner_step +
                                outer * p.lhs_outer_step);
     uint v = kq_term(lhs, 0u);
     if (index < p.dots) {
