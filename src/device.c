@@ -141,12 +141,13 @@ kq_result kq_device_create(const kq_device_params *params, kq_device **device)
         capacity = count;
         kq_device_info *more = realloc(infos, capacity * sizeof *infos);
         infos = more != NULL ? more : infos;
-        result = more != NULL ? list_devices(only, lookup, infos, capacity, &count)
-                              : KQ_ERROR_MEMORY;
+        result =
+            more != NULL ? list_devices(only, lookup, infos, capacity, &count) : KQ_ERROR_MEMORY;
     }
     if (result != KQ_OK) {
-        kq_fail(errors, result, result == KQ_ERROR_MEMORY ? "out of host memory for a device"
-                                                          : "devices could not be listed");
+        kq_fail(errors, result,
+                result == KQ_ERROR_MEMORY ? "out of host memory for a device"
+                                          : "devices could not be listed");
         goto done;
     }
     // Should devices come between two listings, the last are not looked at.
@@ -357,8 +358,8 @@ kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args)
         .repeat = args->repeat,
     };
     kq_view result_view = {.offset = args->result_offset};
-    kq_result result = fill_operand(device, "lhs", args->lhs.buffer, &args->lhs.view,
-                                    &operation.operands[KQ_LHS]);
+    kq_result result =
+        fill_operand(device, "lhs", args->lhs.buffer, &args->lhs.view, &operation.operands[KQ_LHS]);
     if (result == KQ_OK) {
         result = fill_operand(device, "rhs", args->rhs.buffer, &args->rhs.view,
                               &operation.operands[KQ_RHS]);
@@ -396,8 +397,10 @@ static kq_result check_whole(const kq_device *device, const char *name, uint64_t
         return kq_fail(&device->errors, KQ_ERROR_UNSUPPORTED,
                        "%s is %" PRIu64 ", more than 2^32 - 1 times %s", name, value, unit_name);
     }
-    return kq_fail(&device->errors, KQ_ERROR_ARGUMENT, "%s is %" PRIu64 "; it must be a multiple "
-                   "of %s", name, value, unit_name);
+    return kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
+                   "%s is %" PRIu64 "; it must be a multiple "
+                   "of %s",
+                   name, value, unit_name);
 }
 
 static kq_result check_pointer(const kq_device *device, const char *name, const void *pointer,
@@ -416,8 +419,8 @@ kq_result kq_quantize_host(kq_device *device, kq_format format, const float *val
     kq_quantize_args args = {.format = format, .domain = domain};
     kq_result result = check_whole(device, "value_count", value_count, KQ_BLOCK, "256");
     result = result != KQ_OK ? result : check_pointer(device, "values", values, value_count * 4);
-    result = result != KQ_OK ? result
-                             : check_pointer(device, "records", records, G * KQ_Q8_K_BYTES);
+    result =
+        result != KQ_OK ? result : check_pointer(device, "records", records, G * KQ_Q8_K_BYTES);
     if (result != KQ_OK) {
         return result;
     }
@@ -440,9 +443,9 @@ kq_result kq_quantize_host(kq_device *device, kq_format format, const float *val
 }
 
 kq_result kq_quantized_dot_host(kq_device *device, kq_format lhs_format, kq_format rhs_format,
-                                kq_accumulator acc, kq_order order, uint32_t count,
-                                const void *lhs, uint64_t lhs_bytes, const void *rhs,
-                                uint64_t rhs_bytes, float *results)
+                                kq_accumulator acc, kq_order order, uint32_t count, const void *lhs,
+                                uint64_t lhs_bytes, const void *rhs, uint64_t rhs_bytes,
+                                float *results)
 {
     uint64_t G = rhs_bytes / KQ_Q8_K_BYTES;
     uint64_t result_bytes = (uint64_t)count * 4;
@@ -458,11 +461,11 @@ kq_result kq_quantized_dot_host(kq_device *device, kq_format lhs_format, kq_form
         .order = order,
         .repeat = &repeat,
     };
-    kq_result result = check_whole(device, "rhs_bytes", rhs_bytes, KQ_Q8_K_BYTES,
-                                   "292, a Q8_K record");
-    result = result != KQ_OK ? result
-                             : check_whole(device, "lhs_bytes", lhs_bytes, KQ_Q4_K_BYTES,
-                                           "144, a Q4_K record");
+    kq_result result =
+        check_whole(device, "rhs_bytes", rhs_bytes, KQ_Q8_K_BYTES, "292, a Q8_K record");
+    result = result != KQ_OK
+                 ? result
+                 : check_whole(device, "lhs_bytes", lhs_bytes, KQ_Q4_K_BYTES, "144, a Q4_K record");
     if (result == KQ_OK && lhs_bytes / KQ_Q4_K_BYTES != G * count) {
         result = kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
                          "lhs has %" PRIu64 " records and rhs has G = %" PRIu64 "; %" PRIu32

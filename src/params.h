@@ -6,6 +6,7 @@
 #ifndef KQ_PARAMS_H
 #define KQ_PARAMS_H
 
+// clang-format off
 #define KQ_QUANTIZE_PARAMS(field)                                                                  \
     field(G)                                                                                       \
     field(values_offset)                                                                           \
@@ -14,12 +15,15 @@
     field(records_offset)                                                                          \
     field(records_stride)                                                                          \
     field(status_offset)
+// clang-format on
 
-// Dot i of a command is dot (i % inner, i / inner) of the repeat. Terms are written from `to_at` on: that
-// of record g lies at to_at + g * dots + i, so dots side by side are words side by side. A fold reads
-// `count` values of each dot, laid out like that, from `from_at` on, and leaves what is not yet a
-// result at `to_at`, laid out like that again. `first` is the first term of the sequential fold in
-// this dispatch; if it is not 0 the fold goes on from the sum it left at `to_at`.
+// Dot i of a command is dot (i % inner, i / inner) of the repeat. Terms are written from `to_at`
+// on: that of record g lies at to_at + g * dots + i, so dots side by side are words side by side. A
+// fold reads `count` values of each dot, laid out like that, from `from_at` on, and leaves what is
+// not yet a result at `to_at`, laid out like that again. `first` is the first term of the
+// sequential fold in this dispatch; if it is not 0 the fold goes on from the sum it left at
+// `to_at`.
+// clang-format off
 #define KQ_DOT_PARAMS(field)                                                                       \
     field(G)                                                                                       \
     field(dots)                                                                                    \
@@ -39,9 +43,10 @@
     field(count)                                                                                   \
     field(from_at)                                                                                 \
     field(to_at)
+// clang-format on
 
 // Invocations of a workgroup, and 16-value lanes of a block in quantize.
-#define KQ_LANES 64u
+#define KQ_LANES           64u
 #define KQ_LANES_PER_BLOCK 16u
 
 // Terms that one workgroup of the pairwise fold reduces to one value.

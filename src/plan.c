@@ -105,8 +105,8 @@ static bool bind_range(const kq_shape *shape, int role, const kq_limits *limits,
     return !exceeds(needs, limits->range_name, limits->range_bytes, range->bytes);
 }
 
-// Fills the ranges and scratch_bytes; false, with the limit in *needs, if the shape is too large for
-// the device. How long the buffers are does not matter here.
+// Fills the ranges and scratch_bytes; false, with the limit in *needs, if the shape is too large
+// for the device. How long the buffers are does not matter here.
 static bool measure(kq_op op, kq_order order, const kq_shape *shape, const kq_limits *limits,
                     kq_range ranges[KQ_BINDING_COUNT], kq_needs *needs)
 {
@@ -133,11 +133,11 @@ static bool measure(kq_op op, kq_order order, const kq_shape *shape, const kq_li
         }
         uint64_t dots = dots_of(shape);
         const uint64_t *step = shape->extents[KQ_RHS].step;
-        bool shared = shares_rhs(dots, taken(step[0], shape->count[0]),
-                                 taken(step[1], shape->count[1]));
+        bool shared =
+            shares_rhs(dots, taken(step[0], shape->count[0]), taken(step[1], shape->count[1]));
         uint64_t terms = terms_groups(shared, dots, shape->G);
-        groups = order == KQ_ORDER_PAIRWISE ? pairwise_groups(dots, shape->G)
-                                            : ceil_div(dots, KQ_LANES);
+        groups =
+            order == KQ_ORDER_PAIRWISE ? pairwise_groups(dots, shape->G) : ceil_div(dots, KQ_LANES);
         groups = groups > terms ? groups : terms;
     }
     return !exceeds(needs, limits->groups_name, (uint64_t)limits->groups[0] * limits->groups[1],
@@ -215,8 +215,8 @@ static kq_result make(const kq_operation *operation, bool has_scratch, const kq_
         return result;
     }
     if (has_scratch && operation->op == KQ_OP_QUANTIZED_DOT) {
-        result = kq_shape_add_scratch(operation, scratch_bytes(operation->order, shape), errors,
-                                      shape);
+        result =
+            kq_shape_add_scratch(operation, scratch_bytes(operation->order, shape), errors, shape);
         if (result != KQ_OK) {
             return result;
         }

@@ -1,5 +1,5 @@
-// A shape carried onto a device: the ranges to bind and the dispatches in order, worked out once for
-// every API. Level 2 only carries a plan out.
+// A shape carried onto a device: the ranges to bind and the dispatches in order, worked out once
+// for every API. Level 2 only carries a plan out.
 #ifndef KQ_PLAN_H
 #define KQ_PLAN_H
 

@@ -11,10 +11,11 @@
 //   KQ_Q4_K, KQ_Q8_K                                 the types of a reference to a record
 //   KQ_Q4_K_WORD(record, k), KQ_Q8_K_WORD(record, k) its word k
 //
-// so that a record may lie anywhere: in a buffer at any byte, in shared memory, in registers. Where a
-// Q8_K record serves many dots, the includer may keep it in the form that they take, and define what
-// stands under KQ_Q8_K_WORD below by itself. There is no loop over words: once functions are inlined every k is a
-// constant, and compilers read at constants what they would else read one lane at a time.
+// so that a record may lie anywhere: in a buffer at any byte, in shared memory, in registers. Where
+// a Q8_K record serves many dots, the includer may keep it in the form that they take, and define
+// what stands under KQ_Q8_K_WORD below by itself. There is no loop over words: once functions are
+// inlined every k is a constant, and compilers read at constants what they would else read one lane
+// at a time.
 #ifndef KQ_RECORDS_H
 #define KQ_RECORDS_H
 
@@ -24,8 +25,8 @@ KQ_FN u32 kq_q4_k_fields_low(u32 word)
     return word & 0x3F3F3F3Fu;
 }
 
-// field[4..7]: their low bits lie in word 3, for sc in the low nibbles, for m in the high ones, which
-// the caller has shifted down.
+// field[4..7]: their low bits lie in word 3, for sc in the low nibbles, for m in the high ones,
+// which the caller has shifted down.
 KQ_FN u32 kq_q4_k_fields_high(u32 word, u32 word3)
 {
     return (word3 & 0x0F0F0F0Fu) | ((word >> 2) & 0x30303030u);
@@ -51,8 +52,8 @@ KQ_FN u32 kq_lanes_13(u32 lanes)
 }
 
 // The sum of four products of codes (bytes 0 to 15) and lanes made ready, as two's complement. A
-// multiply sums two products in its high half, which has room for 2 * 15 * 255; what the bias added is
-// taken off.
+// multiply sums two products in its high half, which has room for 2 * 15 * 255; what the bias added
+// is taken off.
 KQ_FN u32 kq_dot4_ready(u32 codes, u32 lanes_02, u32 lanes_13)
 {
     u32 even = (codes & 0x00FF00FFu) * lanes_02;
@@ -89,7 +90,8 @@ KQ_FN u32 kq_v(u32 d_dmin, u32 s, u32 t, u32 ds)
 #if defined(KQ_Q4_K_WORD) && defined(KQ_Q8_K_DS)
 
 // What the low nibbles, or the high ones, of the i-th of 32 words of codes contribute to their
-// sub-block. Of eight words with i = 8j on, the low nibbles are sub-block 2j and the high ones 2j + 1.
+// sub-block. Of eight words with i = 8j on, the low nibbles are sub-block 2j and the high ones 2j
+// + 1.
 KQ_FN u32 kq_low_codes(KQ_Q4_K lhs, KQ_Q8_K rhs, u32 i)
 {
     u32 codes = KQ_Q4_K_WORD(lhs, 4u + i) & 0x0F0F0F0Fu;
@@ -145,9 +147,9 @@ KQ_FN u32 kq_term(KQ_Q4_K lhs, KQ_Q8_K rhs)
 #endif
 
 // Quantization of a block, in the order of use: the largest kq_extreme_key of its 256 values gives
-// the extreme, that the inverse, and both say whether the block is legal; then four values at a time
-// become a word of codes and four words a bsum. Of an illegal block the inverse is taken as 0, which
-// makes every code 0.
+// the extreme, that the inverse, and both say whether the block is legal; then four values at a
+// time become a word of codes and four words a bsum. Of an illegal block the inverse is taken as 0,
+// which makes every code 0.
 
 // Grows with magnitude; of two equal magnitudes the negative one is larger.
 KQ_FN u32 kq_extreme_key(u32 value)

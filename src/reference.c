@@ -19,8 +19,8 @@ static void store_word(unsigned char *at, u32 word)
 
 typedef const unsigned char *record;
 
-#define KQ_Q4_K record
-#define KQ_Q8_K record
+#define KQ_Q4_K                 record
+#define KQ_Q8_K                 record
 #define KQ_Q4_K_WORD(record, k) load_word((record) + 4u * (k))
 #define KQ_Q8_K_WORD(record, k) load_word((record) + 4u * (k))
 #include "records.h"
@@ -150,8 +150,8 @@ void kq_reference_dot(const kq_shape *shape, kq_order order, const unsigned char
                     l->stride,
                     r->stride,
                 };
-                bits = order == KQ_ORDER_PAIRWISE ? pairwise(&t, shape->G)
-                                                  : sequential(&t, shape->G);
+                bits =
+                    order == KQ_ORDER_PAIRWISE ? pairwise(&t, shape->G) : sequential(&t, shape->G);
             }
             store_word(result + out->offset + i * out->step[0] + j * out->step[1], bits);
         }

@@ -1,5 +1,5 @@
-// The definition, in portable C: what every device must give. Shapes have been checked; pointers are
-// to the first byte of an operand's buffer.
+// The definition, in portable C: what every device must give. Shapes have been checked; pointers
+// are to the first byte of an operand's buffer.
 #ifndef KQ_REFERENCE_H
 #define KQ_REFERENCE_H
 

@@ -140,8 +140,7 @@ static kq_result check_bounds(const checker *c, int role)
     const char *name = role_name(c, role);
     if (operand->buffer == 0) {
         return kq_fail(c->errors, KQ_ERROR_ARGUMENT,
-                       "%s is a null buffer; with G = %" PRIu32 " it is needed", name,
-                       c->shape->G);
+                       "%s is a null buffer; with G = %" PRIu32 " it is needed", name, c->shape->G);
     }
     uint64_t end;
     if (!kq_extent_end(c->shape, role, &end)) {
@@ -181,8 +180,8 @@ static kq_result check_apart(const checker *c, int output, int other)
     return kq_fail(c->errors, KQ_ERROR_ARGUMENT,
                    "%s, bytes [%" PRIu64 ", %" PRIu64 "), overlaps %s, bytes [%" PRIu64 ", %" PRIu64
                    ") of one buffer",
-                   role_name(c, output), a->view.offset, a_end, role_name(c, other),
-                   b->view.offset, b_end);
+                   role_name(c, output), a->view.offset, a_end, role_name(c, other), b->view.offset,
+                   b_end);
 }
 
 static kq_result make_quantize(const checker *c)

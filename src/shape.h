@@ -1,5 +1,5 @@
-// An operation as numbers: the arguments of any API brought to one form, their defaults resolved and
-// every rule of kquant.h checked. No device's limits are known here.
+// An operation as numbers: the arguments of any API brought to one form, their defaults resolved
+// and every rule of kquant.h checked. No device's limits are known here.
 #ifndef KQ_SHAPE_H
 #define KQ_SHAPE_H
 
@@ -13,7 +13,7 @@ enum { KQ_VALUES = 0, KQ_RECORDS = 1, KQ_STATUS = 2 };
 enum { KQ_LHS = 0, KQ_RHS = 1, KQ_RESULT = 2, KQ_SCRATCH = 3 };
 
 typedef struct kq_operand {
-    uint64_t buffer;        // the API's buffer as a number: 0 is null, else it tells buffers apart
+    uint64_t buffer;  // the API's buffer as a number: 0 is null, else it tells buffers apart
     uint64_t buffer_bytes;
     kq_view view;  // of result, status and scratch only the offset counts
 } kq_operand;
@@ -46,8 +46,8 @@ typedef struct kq_shape {
 // Adds a * b to *sum; false if that is past 64 bits.
 bool kq_add_product(uint64_t *sum, uint64_t a, uint64_t b);
 
-// Sets *end to the end of an operand's last byte, counted from the start of its buffer; false if that
-// is past 64 bits.
+// Sets *end to the end of an operand's last byte, counted from the start of its buffer; false if
+// that is past 64 bits.
 bool kq_extent_end(const kq_shape *shape, int role, uint64_t *end);
 
 // KQ_ERROR_ARGUMENT names argument, rule and value. Scratch is not looked at.

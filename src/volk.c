@@ -1,4 +1,4 @@
-// volk, hidden inside level 3: it finds the Vulkan loader. Everything else kquant asks of Vulkan goes
-// through tables of its own, one a device.
+// volk, hidden inside level 3: it finds the Vulkan loader. Everything else kquant asks of Vulkan
+// goes through tables of its own, one a device.
 #define VOLK_IMPLEMENTATION
 #include <volk.h>

@@ -9,7 +9,8 @@
 
 #include "errors.h"
 
-// KQ_OK for VK_SUCCESS; else KQ_ERROR_MEMORY or KQ_ERROR_DRIVER, the call and the VkResult reported.
+// KQ_OK for VK_SUCCESS; else KQ_ERROR_MEMORY or KQ_ERROR_DRIVER, the call and the VkResult
+// reported.
 kq_result kq_vulkan_check(const kq_errors *errors, const char *call, VkResult result);
 
 #endif

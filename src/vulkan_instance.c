@@ -46,9 +46,8 @@ kq_result kq_vulkan_instance_create(const kq_lookup *lookup, const kq_errors *er
     instance->api_version = VK_API_VERSION_1_0;
     if (enumerate != NULL) {
         enumerate(&instance->api_version);
-        instance->api_version = instance->api_version < VK_API_VERSION_1_2
-                                    ? instance->api_version
-                                    : VK_API_VERSION_1_2;
+        instance->api_version =
+            instance->api_version < VK_API_VERSION_1_2 ? instance->api_version : VK_API_VERSION_1_2;
     }
     bool portability = has_portability(get);
     const char *extension = VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME;
@@ -74,8 +73,8 @@ kq_result kq_vulkan_instance_create(const kq_lookup *lookup, const kq_errors *er
     }
     const char *missing = NULL;
 #define LOAD_FUNCTION(name)                                                                        \
-    instance->name = (PFN_##name)get(instance->handle, #name);                                     \
-    missing = instance->name == NULL ? #name : missing;
+ instance->name = (PFN_##name)get(instance->handle, #name);                                        \
+ missing = instance->name == NULL ? #name : missing;
     KQ_INSTANCE_FUNCTIONS(LOAD_FUNCTION)
 #undef LOAD_FUNCTION
     if (instance->api_version >= VK_API_VERSION_1_1) {
@@ -170,8 +169,8 @@ void kq_vulkan_device_info(const kq_vulkan_instance *instance, VkPhysicalDevice 
         properties.apiVersion < VK_API_VERSION_1_1) {
         return;
     }
-    bool has_driver = instance->api_version >= VK_API_VERSION_1_2 &&
-                      properties.apiVersion >= VK_API_VERSION_1_2;
+    bool has_driver =
+        instance->api_version >= VK_API_VERSION_1_2 && properties.apiVersion >= VK_API_VERSION_1_2;
     VkPhysicalDeviceDriverProperties driver = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES,
     };

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+// clang-format off
 #define KQ_INSTANCE_FUNCTIONS(f)                                                                   \
     f(vkDestroyInstance)                                                                           \
     f(vkEnumeratePhysicalDevices)                                                                  \
@@ -15,6 +16,7 @@
     f(vkGetPhysicalDeviceMemoryProperties)                                                         \
     f(vkCreateDevice)                                                                              \
     f(vkGetDeviceProcAddr)
+// clang-format on
 
 typedef struct kq_vulkan_instance {
 #define KQ_FUNCTION_FIELD(name) PFN_##name name;
@@ -26,7 +28,8 @@ typedef struct kq_vulkan_instance {
     uint32_t api_version;
 } kq_vulkan_instance;
 
-// KQ_ERROR_NO_DEVICE, unreported, where there is no loader or no driver. Other failures are reported.
+// KQ_ERROR_NO_DEVICE, unreported, where there is no loader or no driver. Other failures are
+// reported.
 kq_result kq_vulkan_instance_create(const kq_lookup *lookup, const kq_errors *errors,
                                     kq_vulkan_instance *instance);
 void kq_vulkan_instance_destroy(kq_vulkan_instance *instance);
