@@ -37,10 +37,10 @@ struct kq_opencl {
 // workgroups.
 static const kq_limits limits = {
     .range_bytes = 0xFFFFFFFCu,
-    .range_name = "the kernels' 32-bit byte index",
+    .range_name = "the reach of a 32-bit byte index",
     .offset_alignment = 4,
     .groups = {65535, 65535},
-    .groups_name = "the kernels' workgroup count",
+    .groups_name = "the largest count of workgroups",
 };
 
 // --- The device

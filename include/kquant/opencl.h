@@ -1,4 +1,4 @@
-// kquant on your own OpenCL context and queue. The library makes one program at create, and kernel
+// kquant on your own OpenCL context and queue. The library makes programs at create, and kernel
 // objects for the time of each enqueue: no queue, memory, flush, wait or thread. It links no loader.
 #ifndef KQ_OPENCL_H
 #define KQ_OPENCL_H
@@ -32,8 +32,9 @@ typedef struct kq_opencl_params {
 // Immutable once created: every call but destroy is safe on any number of threads at once.
 typedef struct kq_opencl kq_opencl;
 
-// Builds the program; blocks for as long as the compiler does. KQ_ERROR_ARGUMENT, _UNSUPPORTED,
-// _MEMORY, _DRIVER, whose reason holds the first line of the build log.
+// Builds a program for each kernel; blocks for as long as the compiler does. Source that a compiler
+// refuses is tried once more with its optimiser off. KQ_ERROR_ARGUMENT, _UNSUPPORTED, _MEMORY,
+// _DRIVER, whose reason holds the first line of the build log.
 KQ_API kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack);
 
 // Work already enqueued goes on. *pack may be NULL; it is set to NULL.
@@ -51,7 +52,8 @@ typedef struct kq_opencl_range {
     uint64_t offset;  // bytes
 } kq_opencl_range;
 
-// Outputs overlap neither inputs nor each other, judged from first to last byte in one cl_mem.
+// Outputs overlap neither inputs nor each other, judged from first to last byte in one buffer, its
+// sub-buffers included.
 typedef struct kq_opencl_quantize {
     kq_format format;        // KQ_FORMAT_Q8_K
     kq_opencl_view values;   // f32 [G,256]
