@@ -136,8 +136,9 @@ static bool measure(kq_op op, kq_order order, const kq_shape *shape, const kq_li
         bool shared =
             shares_rhs(dots, taken(step[0], shape->count[0]), taken(step[1], shape->count[1]));
         uint64_t terms = terms_groups(shared, dots, shape->G);
-        groups =
-            order == KQ_ORDER_PAIRWISE ? pairwise_groups(dots, shape->G) : ceil_div(dots, KQ_LANES);
+        // With G = 0 the sequential fold alone writes +0, whatever the order.
+        groups = order == KQ_ORDER_PAIRWISE && has_inputs ? pairwise_groups(dots, shape->G)
+                                                          : ceil_div(dots, KQ_LANES);
         groups = groups > terms ? groups : terms;
     }
     return !exceeds(needs, limits->groups_name, (uint64_t)limits->groups[0] * limits->groups[1],
