@@ -1,0 +1,795 @@
+// Level 3 as a caller meets it: every rule of kquant.h broken once, and what views, repeats and
+// domain errors give, on the reference and on the device named by the argument.
+//
+// Usage: api_test [DEVICE]. Exits with 77 where that device isn't there.
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <kquant/kquant.h>
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NAN_BITS UINT32_C(0x7FC00000)
+#define MARK     UINT32_C(0xABABABAB)
+#define LONGEST  (UINT64_C(1) << 63)
+
+// Sizes that no memory has are a part of this test, and no reason to stop.
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+    return "allocator_may_return_null=1";
+}
+
+// --- The device of this run, and what it last reported
+
+static kq_device *device;
+static kq_device *judge;  // the reference, silent
+
+static struct {
+    unsigned calls;
+    kq_result result;
+    char text[600];
+} said;
+
+static void hear(void *user, kq_result result, const char *reason)
+{
+    assert_ptr_equal(user, &said);
+    said.calls++;
+    said.result = result;
+    snprintf(said.text, sizeof said.text, "%s", reason);
+}
+
+// A call gave `result`. If that is a failure it was reported once, in one line that holds all
+// words.
+static void check_result(int line, kq_result expected, kq_result result, const char *const words[])
+{
+    if (result != expected) {
+        fail_msg("line %d: %s, not %s; \"%s\"", line, kq_result_name(result),
+                 kq_result_name(expected), said.text);
+    }
+    if (said.calls != (result != KQ_OK) || (result != KQ_OK && said.result != result)) {
+        fail_msg("line %d: %u reports, the last %s", line, said.calls, kq_result_name(said.result));
+    }
+    if (result != KQ_OK && (said.text[0] == '\0' || strpbrk(said.text, "\r\n") != NULL)) {
+        fail_msg("line %d: not a line: \"%s\"", line, said.text);
+    }
+    for (; *words != NULL; words++) {
+        if (strstr(said.text, *words) == NULL) {
+            fail_msg("line %d: no \"%s\" in \"%s\"", line, *words, said.text);
+        }
+    }
+}
+
+#define GIVES(expected, call, ...)                                                                 \
+ check_result(__LINE__, expected, (memset(&said, 0, sizeof said), (call)),                         \
+              (const char *const[]){__VA_ARGS__, NULL})
+#define WORKS(call)        GIVES(KQ_OK, call, "")
+#define REFUSES(call, ...) GIVES(KQ_ERROR_ARGUMENT, call, __VA_ARGS__)
+
+// --- Data
+
+static uint64_t draw_state;
+
+static uint64_t draw(void)
+{
+    uint64_t z = draw_state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
+    return z ^ (z >> 31);
+}
+
+static void put_word(unsigned char *at, uint32_t word)
+{
+    for (int i = 0; i < 4; i++) {
+        at[i] = (unsigned char)(word >> 8 * i);
+    }
+}
+
+// A buffer and what the test wants in it. Every byte of a new one is a random one; seen as an f32
+// it is legal wherever it starts, and seen as an f16 finite, for no byte has all of bits 2 to 6.
+typedef struct operand {
+    kq_buffer *buffer;
+    unsigned char *bytes;
+    size_t size;
+} operand;
+
+static void send(const operand *o)
+{
+    WORKS(kq_buffer_upload(o->buffer, 0, o->bytes, o->size));
+}
+
+static operand make_operand(size_t size)
+{
+    operand o = {NULL, malloc(size), size};
+    assert_non_null(o.bytes);
+    for (size_t i = 0; i < size; i++) {
+        o.bytes[i] = (unsigned char)((draw() & 0xBF) | 0x08);
+    }
+    WORKS(kq_buffer_create(device, size, &o.buffer));
+    send(&o);
+    return o;
+}
+
+static void free_operand(operand *o)
+{
+    kq_buffer_destroy(&o->buffer);
+    assert_null(o->buffer);
+    free(o->bytes);
+}
+
+// The buffer holds what it should, byte by byte.
+static void check_operand(int line, const operand *o)
+{
+    unsigned char *found = malloc(o->size);
+    assert_non_null(found);
+    WORKS(kq_buffer_download(o->buffer, 0, found, o->size));
+    for (size_t i = 0; i < o->size; i++) {
+        if (found[i] != o->bytes[i]) {
+            size_t byte = i;
+            unsigned value = found[i];
+            free(found);
+            fail_msg("line %d: byte %zu is 0x%02X, not 0x%02X", line, byte, value, o->bytes[byte]);
+        }
+    }
+    free(found);
+}
+
+// --- Buffers
+
+static void test_buffers(void **state)
+{
+    (void)state;
+    kq_buffer *buffer = (kq_buffer *)&said;
+    REFUSES(kq_buffer_create(device, 0, &buffer), "bytes is 0");
+    assert_null(buffer);
+    kq_buffer_destroy(&buffer);
+    // No device has as much; which limit says so is its own affair.
+    static const uint64_t too_large[] = {UINT64_MAX, UINT64_MAX - 3, LONGEST, LONGEST - 1};
+    for (int i = 0; i < 4; i++) {
+        memset(&said, 0, sizeof said);
+        kq_result result = kq_buffer_create(device, too_large[i], &buffer);
+        assert_true(result == KQ_ERROR_MEMORY || result == KQ_ERROR_UNSUPPORTED);
+        assert_int_equal(said.calls, 1);
+        assert_null(buffer);
+    }
+    for (size_t size = 1; size < 10; size++) {
+        operand o = make_operand(size);
+        unsigned char found[10] = {0};
+        check_operand(__LINE__, &o);
+        // Single bytes, wherever in a word.
+        for (size_t i = 0; i < size; i++) {
+            o.bytes[i] ^= 0xFF;
+            WORKS(kq_buffer_upload(o.buffer, i, o.bytes + i, 1));
+            check_operand(__LINE__, &o);
+            WORKS(kq_buffer_download(o.buffer, i, found, 1));
+            assert_int_equal(found[0], o.bytes[i]);
+        }
+        WORKS(kq_buffer_upload(o.buffer, size, NULL, 0));
+        WORKS(kq_buffer_download(o.buffer, 0, NULL, 0));
+        static const uint64_t ranges[][2] = {
+            {0, 11},         {1, 10},         {10, 1},
+            {11, 0},         {UINT64_MAX, 1}, {1, UINT64_MAX},
+            {UINT64_MAX, 0}, {0, LONGEST},    {LONGEST, LONGEST},
+        };
+        unsigned char kept[sizeof found];
+        memset(found, 0x5A, sizeof found);
+        memcpy(kept, found, sizeof kept);
+        for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++) {
+            REFUSES(kq_buffer_upload(o.buffer, ranges[i][0], found, ranges[i][1]), "end");
+            REFUSES(kq_buffer_download(o.buffer, ranges[i][0], found, ranges[i][1]), "end");
+        }
+        assert_memory_equal(found, kept, sizeof kept);
+        check_operand(__LINE__, &o);
+        free_operand(&o);
+    }
+}
+
+// --- Refusals: one argument is broken at a time, and all buffers keep their bytes
+
+#define REFUSES_QUANTIZE(change, ...)                                                              \
+ do {                                                                                              \
+  kq_quantize_args args = good;                                                                    \
+  kq_domain domain = {MARK, MARK, KQ_REASON_NONE, MARK};                                           \
+  args.domain = &domain;                                                                           \
+  change;                                                                                          \
+  REFUSES(kq_quantize(device, &args), __VA_ARGS__);                                                \
+  assert_int_equal(domain.record, MARK);                                                           \
+  check_operand(__LINE__, &values);                                                                \
+  check_operand(__LINE__, &records);                                                               \
+ } while (0)
+
+// Values [16, 3088) of 8192 bytes, records [8, 884) of 885.
+static void test_quantize_refusals(void **state)
+{
+    (void)state;
+    operand values = make_operand(8192);
+    operand records = make_operand(885);
+    kq_buffer *foreign;
+    const kq_quantize_args good = {
+        .format = KQ_FORMAT_Q8_K,
+        .values = {values.buffer, {.offset = 16, .G = 3}},
+        .records = {records.buffer, {.offset = 8, .G = 3}},
+    };
+    assert_int_equal(kq_buffer_create(judge, 8192, &foreign), KQ_OK);
+
+    REFUSES_QUANTIZE(args.format = (kq_format)0, "format", "none", "Q8_K");
+    REFUSES_QUANTIZE(args.format = KQ_FORMAT_Q4_K, "format", "Q4_K", "Q8_K");
+    REFUSES_QUANTIZE(args.format = (kq_format)3, "format", "3", "Q8_K");
+    REFUSES_QUANTIZE(args.format = (kq_format)-1, "format", "unknown");
+    REFUSES_QUANTIZE(args.values.view.G = 2, "values.G is 2", "records.G is 3");
+    REFUSES_QUANTIZE(args.records.view.G = 0, "values.G is 3", "records.G is 0");
+    REFUSES_QUANTIZE(args.values.buffer = NULL, "values", "null", "G = 3");
+    REFUSES_QUANTIZE(args.records.buffer = NULL, "records", "null", "G = 3");
+    REFUSES_QUANTIZE(args.values.buffer = foreign, "values", "another device");
+    REFUSES_QUANTIZE(args.records.buffer = foreign, "records", "another device");
+
+    REFUSES_QUANTIZE(args.values.view.offset = 8192 - 3071, "values", "8193", "8192");
+    REFUSES_QUANTIZE(args.values.view.stride = 3577, "values", "8194", "8192");
+    REFUSES_QUANTIZE(args.values.view.value_stride = 28, "values", "past its buffer's end");
+    REFUSES_QUANTIZE(args.records.view.offset = 10, "records", "886", "885");
+    REFUSES_QUANTIZE(args.records.view.stride = 293, "records", "886", "885");
+    REFUSES_QUANTIZE(args.records.view.stride = 291, "records.stride", "291", "292");
+    REFUSES_QUANTIZE(args.records.view.stride = KQ_BROADCAST, "records.stride", "292");
+    REFUSES_QUANTIZE(args.records.view.value_stride = 4, "records.value_stride", "4");
+    REFUSES_QUANTIZE(args.values.view.value_stride = 6, "values.value_stride", "multiple of 4");
+    REFUSES_QUANTIZE(args.values.view.value_stride = LONGEST, "values.value_stride", "negative");
+
+    // One byte in common, on either side; then none, but the records lie between the blocks.
+    REFUSES_QUANTIZE((args.records.buffer = values.buffer, args.records.view.offset = 3087),
+                     "records", "overlaps values");
+    REFUSES_QUANTIZE((args.records.buffer = values.buffer, args.records.view.offset = 0,
+                      args.values.view.offset = 875),
+                     "records", "overlaps values");
+    REFUSES_QUANTIZE((args.records.buffer = values.buffer, args.records.view.offset = 1100,
+                      args.records.view.stride = 2048, args.values.view.stride = 2048),
+                     "records", "overlaps values");
+    REFUSES_QUANTIZE(args.records = args.values, "records", "overlaps values");
+
+    // Numbers that wrap wherever 64 bits are not watched.
+    REFUSES_QUANTIZE(args.values.view.offset = UINT64_MAX, "values", "2^64");
+    REFUSES_QUANTIZE(args.values.view.offset = UINT64_MAX - 3071, "values", "2^64");
+    REFUSES_QUANTIZE(args.values.view.offset = UINT64_MAX - 3072, "values", "end");
+    REFUSES_QUANTIZE(args.values.view.stride = LONGEST, "values.stride", "-9223372036854775808");
+    REFUSES_QUANTIZE(args.values.view.stride = LONGEST - 1, "values", "2^64");
+    REFUSES_QUANTIZE(args.values.view.stride = UINT64_MAX - 1, "values.stride", "-2");
+    REFUSES_QUANTIZE(args.values.view.value_stride = LONGEST / 2, "values", "2^64");
+    REFUSES_QUANTIZE(args.records.view.offset = LONGEST, "records", "end");
+    REFUSES_QUANTIZE(args.records.view.stride = LONGEST - 1, "records", "2^64");
+    REFUSES_QUANTIZE((args.values.view.G = args.records.view.G = UINT32_MAX), "values", "end");
+    REFUSES_QUANTIZE((args.values.view.G = args.records.view.G = UINT32_MAX,
+                      args.values.view.stride = KQ_BROADCAST),
+                     "records", "end");
+    REFUSES_QUANTIZE((args.values.view.G = args.records.view.G = UINT32_MAX,
+                      args.values.view.stride = KQ_BROADCAST,
+                      args.records.view.stride = LONGEST - 1),
+                     "records", "2^64");
+    kq_buffer_destroy(&foreign);
+    free_operand(&values);
+    free_operand(&records);
+}
+
+#define REFUSES_DOT(change, ...)                                                                   \
+ do {                                                                                              \
+  kq_quantized_dot_args args = good;                                                               \
+  kq_repeat repeat = {{3, 2}, {288, 0}, {0, 584}, {4, 12}};                                        \
+  args.repeat = &repeat;                                                                           \
+  change;                                                                                          \
+  REFUSES(kq_quantized_dot(device, &args), __VA_ARGS__);                                           \
+  check_operand(__LINE__, &lhs);                                                                   \
+  check_operand(__LINE__, &rhs);                                                                   \
+  check_operand(__LINE__, &result);                                                                \
+ } while (0)
+
+// Three lhs [4, 868) of 2048 bytes, two rhs [0, 1168) of 2048, results [1, 25) of 25.
+static void test_dot_refusals(void **state)
+{
+    (void)state;
+    operand lhs = make_operand(2048);
+    operand rhs = make_operand(2048);
+    operand result = make_operand(25);
+    kq_buffer *foreign;
+    const kq_quantized_dot_args good = {
+        .lhs_format = KQ_FORMAT_Q4_K,
+        .rhs_format = KQ_FORMAT_Q8_K,
+        .acc = KQ_ACCUMULATOR_F32,
+        .lhs = {lhs.buffer, {.offset = 4, .G = 2}},
+        .rhs = {rhs.buffer, {.G = 2}},
+        .result = result.buffer,
+        .result_offset = 1,
+    };
+    assert_int_equal(kq_buffer_create(judge, 2048, &foreign), KQ_OK);
+
+    REFUSES_DOT(args.lhs_format = (kq_format)0, "lhs_format", "none", "Q4_K");
+    REFUSES_DOT(args.lhs_format = KQ_FORMAT_Q8_K, "lhs_format is Q8_K");
+    REFUSES_DOT(args.rhs_format = (kq_format)0, "rhs_format", "none", "Q8_K");
+    REFUSES_DOT(args.rhs_format = KQ_FORMAT_Q4_K, "rhs_format is Q4_K");
+    REFUSES_DOT(args.rhs_format = (kq_format)77, "rhs_format", "unknown", "77");
+    REFUSES_DOT(args.acc = (kq_accumulator)0, "acc is 0", "f32");
+    REFUSES_DOT(args.acc = (kq_accumulator)2, "acc is 2", "f32");
+    REFUSES_DOT(args.order = (kq_order)2, "order is 2", "sequential", "pairwise");
+    REFUSES_DOT(args.rhs.view.G = 3, "lhs.G is 2", "rhs.G is 3");
+    REFUSES_DOT(args.lhs.view.G = 0, "lhs.G is 0", "rhs.G is 2");
+    REFUSES_DOT(args.lhs.buffer = NULL, "lhs", "null");
+    REFUSES_DOT(args.rhs.buffer = NULL, "rhs", "null");
+    REFUSES_DOT(args.result = NULL, "result", "null");
+    REFUSES_DOT((args.result = NULL, args.lhs.view.G = args.rhs.view.G = 0), "result", "null");
+    REFUSES_DOT(args.lhs.buffer = foreign, "lhs", "another device");
+    REFUSES_DOT(args.rhs.buffer = foreign, "rhs", "another device");
+    REFUSES_DOT(args.result = foreign, "result", "another device");
+
+    REFUSES_DOT(args.lhs.view.offset = 1185, "lhs", "2049", "2048");
+    REFUSES_DOT(args.rhs.view.offset = 881, "rhs", "2049", "2048");
+    REFUSES_DOT(args.result_offset = 2, "result", "26", "25");
+    REFUSES_DOT(args.lhs.view.stride = 1325, "lhs", "2049", "2048");
+    REFUSES_DOT(repeat.rhs_step[1] = 1465, "rhs", "2049", "2048");
+    REFUSES_DOT(args.lhs.view.value_stride = 4, "lhs.value_stride");
+    REFUSES_DOT(args.rhs.view.value_stride = 4, "rhs.value_stride");
+
+    REFUSES_DOT((args.result = lhs.buffer, args.result_offset = 867), "result", "overlaps lhs");
+    REFUSES_DOT((args.result = rhs.buffer, args.result_offset = 1167), "result", "overlaps rhs");
+    REFUSES_DOT((args.result = lhs.buffer, args.result_offset = 0, repeat.lhs_step[0] = 0),
+                "result", "overlaps lhs");
+    // Between two records of lhs.
+    REFUSES_DOT((args.result = lhs.buffer, args.result_offset = 200, args.lhs.view.stride = 500,
+                 repeat = (kq_repeat){{1, 1}, {0}, {0}, {0}}),
+                "result", "overlaps lhs");
+
+    REFUSES_DOT(repeat.result_step[0] = 3, "result", "step[0] is 3", "4");
+    REFUSES_DOT(repeat.result_step[1] = 0, "result", "step[1] is 0", "4");
+    REFUSES_DOT(repeat.result_step[1] = 11, "result", "overlap");
+    REFUSES_DOT((repeat.result_step[0] = 7, repeat.result_step[1] = 4), "result", "overlap");
+
+    REFUSES_DOT(repeat.lhs_step[0] = LONGEST, "lhs", "step[0]", "negative");
+    REFUSES_DOT(repeat.rhs_step[1] = KQ_BROADCAST, "rhs", "step[1]", "-1", "negative");
+    REFUSES_DOT(repeat.result_step[0] = LONGEST, "result", "step[0]", "negative");
+    REFUSES_DOT(args.rhs.view.stride = LONGEST, "rhs.stride", "negative");
+    REFUSES_DOT(repeat.lhs_step[0] = LONGEST - 1, "lhs", "2^64");
+    REFUSES_DOT(repeat.rhs_step[1] = LONGEST - 1, "rhs", "end");
+    REFUSES_DOT(repeat.result_step[1] = LONGEST - 1, "result", "end");
+    REFUSES_DOT(args.result_offset = UINT64_MAX, "result", "2^64");
+    REFUSES_DOT(args.result_offset = UINT64_MAX - 23, "result", "2^64");
+    REFUSES_DOT(args.lhs.view.offset = UINT64_MAX, "lhs", "2^64");
+    REFUSES_DOT((args.lhs.view.G = args.rhs.view.G = UINT32_MAX), "lhs", "end");
+    REFUSES_DOT((args.lhs.view.G = args.rhs.view.G = UINT32_MAX,
+                 args.lhs.view.stride = KQ_BROADCAST, args.rhs.view.stride = LONGEST - 1),
+                "rhs", "2^64");
+    REFUSES_DOT((repeat.count[0] = repeat.count[1] = UINT32_MAX), "result", "overlap");
+    REFUSES_DOT(
+        (repeat.count[0] = repeat.count[1] = UINT32_MAX, repeat.result_step[1] = UINT64_C(1) << 34),
+        "result", "2^64");
+    REFUSES_DOT((repeat.count[0] = repeat.count[1] = UINT32_MAX,
+                 repeat.result_step[0] = repeat.result_step[1] = LONGEST - 1),
+                "result", "overlap");
+    kq_buffer_destroy(&foreign);
+    free_operand(&lhs);
+    free_operand(&rhs);
+    free_operand(&result);
+}
+
+// The same of what host memory is given.
+static void test_host_refusals(void **state)
+{
+    (void)state;
+    const kq_format q4 = KQ_FORMAT_Q4_K;
+    const kq_format q8 = KQ_FORMAT_Q8_K;
+    const kq_accumulator f32 = KQ_ACCUMULATOR_F32;
+    const kq_order order = KQ_ORDER_SEQUENTIAL;
+    static float values[2 * KQ_BLOCK];
+    static unsigned char lhs[4 * KQ_Q4_K_BYTES];
+    unsigned char records[2 * KQ_Q8_K_BYTES];
+    unsigned char results[8];
+    unsigned char kept[sizeof records];
+    memset(records, 0xA5, sizeof records);
+    memset(results, 0xA5, sizeof results);
+    memset(kept, 0xA5, sizeof kept);
+
+#define QUANTIZE(format, values, count, records)                                                   \
+ kq_quantize_host(device, format, values, count, records, NULL)
+#define DOT(count, lhs, lhs_bytes, rhs, rhs_bytes)                                                 \
+ kq_quantized_dot_host(device, q4, q8, f32, order, count, lhs, lhs_bytes, rhs, rhs_bytes,          \
+                       (float *)(void *)results)
+    REFUSES(QUANTIZE(q8, values, 255, records), "value_count is 255", "256");
+    REFUSES(QUANTIZE(q8, values, 257, records), "value_count is 257", "256");
+    REFUSES(QUANTIZE(q8, values, UINT64_MAX, records), "value_count", "256");
+    GIVES(KQ_ERROR_UNSUPPORTED, QUANTIZE(q8, values, UINT64_C(256) << 32, records), "value_count");
+    REFUSES(QUANTIZE(q8, NULL, 256, records), "values is null", "1024");
+    REFUSES(QUANTIZE(q8, values, 512, NULL), "records is null", "584");
+    REFUSES(QUANTIZE(q4, values, 256, records), "format is Q4_K");
+    REFUSES(QUANTIZE(q4, NULL, 0, NULL), "format is Q4_K");
+    REFUSES(DOT(1, lhs, 143, kept, 292), "lhs_bytes is 143", "144");
+    REFUSES(DOT(1, lhs, 144, kept, 293), "rhs_bytes is 293", "292");
+    REFUSES(DOT(1, lhs, 288, kept, 292), "lhs", "rhs", "G");
+    REFUSES(DOT(2, lhs, 288, kept, 584), "lhs", "rhs", "G", "4 records");
+    REFUSES(DOT(0, lhs, 144, kept, 292), "lhs", "rhs", "0 dots");
+    REFUSES(DOT(1, NULL, 144, kept, 292), "lhs is null", "144");
+    REFUSES(DOT(1, lhs, 144, NULL, 292), "rhs is null", "292");
+    REFUSES(DOT(UINT32_MAX, lhs, 144, kept, 584), "G");
+    REFUSES(DOT(1u << 31, NULL, 0, kept, 584), "4294967296 records");
+    GIVES(KQ_ERROR_UNSUPPORTED, DOT(1, lhs, UINT64_C(144) << 32, kept, 584), "lhs_bytes");
+    REFUSES(kq_quantized_dot_host(device, q4, q8, f32, order, 1, lhs, 144, kept, 292, NULL),
+            "results is null", "4");
+    REFUSES(kq_quantized_dot_host(device, q8, q8, f32, order, 1, lhs, 144, kept, 292,
+                                  (float *)(void *)results),
+            "lhs_format is Q8_K");
+    assert_memory_equal(records, kept, sizeof records);
+    assert_memory_equal(results, kept, sizeof results);
+
+    // Nothing to do is no reason to refuse.
+    WORKS(QUANTIZE(q8, NULL, 0, NULL));
+    WORKS(kq_quantized_dot_host(device, q4, q8, f32, order, 0, NULL, 0, NULL, 0, NULL));
+    WORKS(DOT(0, NULL, 0, kept, 584));
+    assert_memory_equal(results, kept, sizeof results);
+    WORKS(DOT(1, NULL, 0, NULL, 0));
+    put_word(kept, 0);
+    assert_memory_equal(results, kept, sizeof results);
+#undef QUANTIZE
+#undef DOT
+}
+
+// --- Quantize: what a view selects is what packed blocks give, and nothing else changes
+
+static uint64_t resolve(uint64_t given, uint64_t packed)
+{
+    return given == 0 ? packed : given == KQ_BROADCAST ? 0 : given;
+}
+
+// Packs the records of a view, each of `count` pieces.
+static void gather(const unsigned char *bytes, const kq_view *view, size_t piece, size_t count,
+                   unsigned char *packed)
+{
+    for (uint32_t g = 0; g < view->G; g++) {
+        for (size_t k = 0; k < count; k++) {
+            memcpy(packed + (g * count + k) * piece,
+                   bytes + view->offset + g * resolve(view->stride, piece * count) +
+                       k * resolve(view->value_stride, piece),
+                   piece);
+        }
+    }
+}
+
+// What the last quantize_view reported.
+static char heard[sizeof said.text];
+
+// Bits written over the random values before they are sent.
+typedef struct patch {
+    uint32_t block, element, bits;
+} patch;
+
+static kq_result quantize_view(int line, const kq_view *in, const kq_view *out,
+                               const patch *patches, size_t patch_count, kq_domain *domain)
+{
+    operand values = make_operand(16384);
+    operand records = make_operand(4096);
+    static unsigned char blocks[8 * KQ_BLOCK_BYTES];
+    static unsigned char packed[8 * KQ_Q8_K_BYTES];
+    for (size_t i = 0; i < patch_count; i++) {
+        put_word(values.bytes + in->offset +
+                     patches[i].block * resolve(in->stride, KQ_BLOCK_BYTES) +
+                     patches[i].element * resolve(in->value_stride, 4),
+                 patches[i].bits);
+    }
+    send(&values);
+    gather(values.bytes, in, 4, KQ_BLOCK, blocks);
+    kq_domain expected_domain = {MARK, MARK, KQ_REASON_NONE, MARK};
+    kq_result expected = kq_quantize_host(judge, KQ_FORMAT_Q8_K, (const float *)(void *)blocks,
+                                          KQ_BLOCK * in->G, packed, &expected_domain);
+    for (size_t i = 0; expected == KQ_ERROR_DOMAIN && i < KQ_Q8_K_BYTES; i++) {
+        unsigned byte = packed[expected_domain.record * KQ_Q8_K_BYTES + i];
+        assert_int_equal(byte, i < 4 ? NAN_BITS >> 8 * i & 255u : 0);
+    }
+    for (uint32_t g = 0; g < out->G; g++) {
+        memcpy(records.bytes + out->offset + g * resolve(out->stride, KQ_Q8_K_BYTES),
+               packed + g * KQ_Q8_K_BYTES, KQ_Q8_K_BYTES);
+    }
+    kq_quantize_args args = {
+        .format = KQ_FORMAT_Q8_K,
+        .values = {values.buffer, *in},
+        .records = {records.buffer, *out},
+        .domain = domain,
+    };
+    *domain = (kq_domain){MARK, MARK, KQ_REASON_NONE, MARK};
+    GIVES(expected, kq_quantize(device, &args), "");
+    assert_memory_equal(domain, &expected_domain, sizeof *domain);
+    check_operand(line, &values);
+    check_operand(line, &records);
+    // The same for who doesn't ask for the reason.
+    args.domain = NULL;
+    GIVES(expected, kq_quantize(device, &args), "");
+    memcpy(heard, said.text, sizeof heard);
+    check_operand(line, &records);
+    free_operand(&values);
+    free_operand(&records);
+    return expected;
+}
+
+static void test_quantize_views(void **state)
+{
+    (void)state;
+    static const kq_view ins[] = {
+        {.offset = 0, .G = 1},
+        {.offset = 1, .G = 5},
+        {.offset = 2, .G = 3, .stride = 1030},
+        {.offset = 3, .G = 4, .stride = 1},
+        {.offset = 6, .G = 6, .stride = 4, .value_stride = 24},  // f32 [256,G]
+        {.offset = 5, .G = 2, .stride = 9, .value_stride = 60},
+        {.offset = 7, .G = 4, .stride = KQ_BROADCAST},
+        {.offset = 8, .G = 4, .value_stride = KQ_BROADCAST},
+        {.offset = 9, .G = 2, .stride = KQ_BROADCAST, .value_stride = KQ_BROADCAST},
+    };
+    static const kq_view outs[] = {
+        {.offset = 0}, {.offset = 1}, {.offset = 2, .stride = 293}, {.offset = 3, .stride = 600}};
+    kq_domain domain;
+    for (size_t i = 0; i < sizeof ins / sizeof *ins; i++) {
+        for (size_t o = 0; o < sizeof outs / sizeof *outs; o++) {
+            kq_view out = outs[o];
+            out.G = ins[i].G;
+            assert_int_equal(quantize_view(__LINE__, &ins[i], &out, NULL, 0, &domain), KQ_OK);
+            assert_int_equal(domain.record, MARK);
+        }
+    }
+}
+
+static void test_domain(void **state)
+{
+    (void)state;
+    static const patch patches[] = {
+        {1, 7, 0x7F800000u}, {1, 6, 0xFFC12345u}, {4, 255, 0xFF800000u}, {3, 0, 0x7F800001u}};
+    static const kq_view ins[] = {
+        {.offset = 0, .G = 6},
+        {.offset = 3, .G = 6, .stride = 4, .value_stride = 32},
+    };
+    const kq_view out = {.offset = 1, .G = 6, .stride = 301};
+    const kq_view same = {.offset = 2, .G = 3, .stride = KQ_BROADCAST};
+    const kq_view flat = {.offset = 5, .G = 1, .value_stride = KQ_BROADCAST};
+    const kq_view three = {.G = 3};
+    const kq_view one = {.G = 1};
+    kq_domain d;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(quantize_view(__LINE__, &ins[i], &out, patches, 4, &d), KQ_ERROR_DOMAIN);
+        assert_int_equal(d.record, 1);
+        assert_int_equal(d.bad_count, 3);
+        assert_int_equal(d.reason, KQ_REASON_NONFINITE_INPUT);
+        assert_int_equal(d.element, 6);
+        assert_non_null(strstr(heard, "record 1: nonfinite-input@6,"));
+        assert_non_null(strstr(heard, "3 bad"));
+        assert_int_equal(quantize_view(__LINE__, &ins[i], &out, patches + 2, 1, &d),
+                         KQ_ERROR_DOMAIN);
+        assert_int_equal(d.record, 4);
+        assert_int_equal(d.bad_count, 1);
+        assert_int_equal(d.element, 255);
+    }
+    const patch bad = {0, 9, 0x7F800000u};
+    assert_int_equal(quantize_view(__LINE__, &same, &three, &bad, 1, &d), KQ_ERROR_DOMAIN);
+    assert_int_equal(d.record, 0);
+    assert_int_equal(d.bad_count, 3);
+    assert_int_equal(d.element, 9);
+    // Both sides of the smallest legal magnitude.
+    static const uint32_t edges[] = {0x02FE0000u, 0x82FE0000u, 1u, 0x02FE0001u};
+    for (int i = 0; i < 4; i++) {
+        const patch edge = {0, 0, edges[i]};
+        kq_result expected = i < 3 ? KQ_ERROR_DOMAIN : KQ_OK;
+        assert_int_equal(quantize_view(__LINE__, &flat, &one, &edge, 1, &d), expected);
+        assert_int_equal(d.reason, i < 3 ? KQ_REASON_INVERSE_OVERFLOW : KQ_REASON_NONE);
+        assert_true(i == 3 || strstr(heard, "record 0: inverse-overflow,") != NULL);
+    }
+}
+
+// Records beside values in one buffer, with no byte between them.
+static void test_adjacent(void **state)
+{
+    (void)state;
+    for (int before = 0; before < 2; before++) {
+        operand both = make_operand(KQ_BLOCK_BYTES + KQ_Q8_K_BYTES);
+        size_t from = before ? KQ_Q8_K_BYTES : 0;
+        size_t to = before ? 0 : KQ_BLOCK_BYTES;
+        const kq_quantize_args args = {
+            .format = KQ_FORMAT_Q8_K,
+            .values = {both.buffer, {.offset = from, .G = 1}},
+            .records = {both.buffer, {.offset = to, .G = 1}},
+        };
+        WORKS(kq_quantize(device, &args));
+        assert_int_equal(kq_quantize_host(judge, KQ_FORMAT_Q8_K,
+                                          (const float *)(void *)(both.bytes + from), KQ_BLOCK,
+                                          both.bytes + to, NULL),
+                         KQ_OK);
+        check_operand(__LINE__, &both);
+        free_operand(&both);
+    }
+}
+
+// --- Dots: at every position of a repeat what the same records give alone
+
+// What the reference makes of the packed records of dot (i, j).
+static void place_expected(const operand *lhs, const operand *rhs, const operand *result,
+                           const kq_quantized_dot_args *args, uint32_t i, uint32_t j)
+{
+    static unsigned char l[257 * KQ_Q4_K_BYTES];
+    static unsigned char r[257 * KQ_Q8_K_BYTES];
+    float value;
+    const kq_repeat *repeat = args->repeat;
+    uint32_t G = args->lhs.view.G;
+    kq_view left = args->lhs.view;
+    kq_view right = args->rhs.view;
+    left.offset += i * repeat->lhs_step[0] + j * repeat->lhs_step[1];
+    right.offset += i * repeat->rhs_step[0] + j * repeat->rhs_step[1];
+    gather(lhs->bytes, &left, KQ_Q4_K_BYTES, 1, l);
+    gather(rhs->bytes, &right, KQ_Q8_K_BYTES, 1, r);
+    assert_int_equal(kq_quantized_dot_host(judge, args->lhs_format, args->rhs_format, args->acc,
+                                           args->order, 1, l, (uint64_t)G * KQ_Q4_K_BYTES, r,
+                                           (uint64_t)G * KQ_Q8_K_BYTES, &value),
+                     KQ_OK);
+    memcpy(result->bytes + args->result_offset + i * repeat->result_step[0] +
+               j * repeat->result_step[1],
+           &value, sizeof value);
+}
+
+static void check_dots(int line, kq_order order, const kq_view *left, const kq_view *right,
+                       uint64_t result_offset, const kq_repeat *repeat)
+{
+    operand lhs = make_operand(96 * 1024);
+    operand rhs = make_operand(96 * 1024);
+    operand result = make_operand(4096);
+    const kq_quantized_dot_args args = {
+        .lhs_format = KQ_FORMAT_Q4_K,
+        .rhs_format = KQ_FORMAT_Q8_K,
+        .acc = KQ_ACCUMULATOR_F32,
+        .order = order,
+        .lhs = {left->G > 0 ? lhs.buffer : NULL, *left},
+        .rhs = {left->G > 0 ? rhs.buffer : NULL, *right},
+        .result = result.buffer,
+        .result_offset = result_offset,
+        .repeat = repeat,
+    };
+    for (uint32_t j = 0; j < repeat->count[1]; j++) {
+        for (uint32_t i = 0; i < repeat->count[0]; i++) {
+            place_expected(&lhs, &rhs, &result, &args, i, j);
+        }
+    }
+    WORKS(kq_quantized_dot(device, &args));
+    check_operand(line, &result);
+    check_operand(line, &lhs);
+    check_operand(line, &rhs);
+    // Each dot alone on the same device, over noise.
+    for (uint32_t dot = 0; dot < repeat->count[0] * repeat->count[1] && dot < 12; dot++) {
+        uint32_t i = dot % repeat->count[0];
+        uint32_t j = dot / repeat->count[0];
+        uint32_t noise = (uint32_t)draw();
+        kq_quantized_dot_args alone = args;
+        alone.repeat = NULL;
+        alone.lhs.view.offset += i * repeat->lhs_step[0] + j * repeat->lhs_step[1];
+        alone.rhs.view.offset += i * repeat->rhs_step[0] + j * repeat->rhs_step[1];
+        alone.result_offset += i * repeat->result_step[0] + j * repeat->result_step[1];
+        WORKS(kq_buffer_upload(result.buffer, alone.result_offset, &noise, sizeof noise));
+        WORKS(kq_quantized_dot(device, &alone));
+        check_operand(line, &result);
+    }
+    free_operand(&lhs);
+    free_operand(&rhs);
+    free_operand(&result);
+}
+
+static void test_dot_views(void **state)
+{
+    (void)state;
+    static const kq_view lefts[] = {
+        {.offset = 0},
+        {.offset = 1, .stride = 145},
+        {.offset = 2, .stride = 1},
+        {.offset = 3, .stride = KQ_BROADCAST},
+    };
+    static const kq_view rights[] = {
+        {.offset = 3},
+        {.offset = 2, .stride = 295},
+        {.offset = 1, .stride = KQ_BROADCAST},
+        {.offset = 0, .stride = 8},
+    };
+    static const uint32_t sizes[] = {0, 1, 2, 3, 129, 257};
+    const kq_repeat one = {{1, 1}, {0}, {0}, {0}};
+    for (uint64_t i = 0; i < 4 * 6; i++) {
+        kq_view left = lefts[i % 4];
+        kq_view right = rights[(i + i / 4) % 4];
+        left.G = right.G = sizes[i / 4];
+        check_dots(__LINE__, KQ_ORDER_SEQUENTIAL, &left, &right, i % 5, &one);
+        check_dots(__LINE__, KQ_ORDER_PAIRWISE, &left, &right, i % 7, &one);
+    }
+}
+
+static void test_repeats(void **state)
+{
+    (void)state;
+    static const kq_repeat repeats[] = {
+        {{3, 2}, {432, 0}, {0, 876}, {4, 12}},
+        {{3, 2}, {7, 300}, {11, 5}, {9, 31}},
+        {{3, 4}, {144, 1}, {0, 0}, {19, 5}},   // the outer loop's results lie inside the inner's
+        {{2, 2}, {0, 144}, {292, 0}, {8, 4}},  // alternating
+        {{1, 5}, {LONGEST - 1, 3}, {LONGEST - 1, 2}, {0, 4}},
+        {{5, 1}, {2, LONGEST - 1}, {0, LONGEST - 1}, {6, 0}},
+        {{70, 3}, {5, 2}, {1, 4}, {4, 281}},
+        {{1, 130}, {0, 6}, {0, 3}, {LONGEST - 1, 5}},
+    };
+    static const uint32_t sizes[] = {0, 1, 3, 5, 131};
+    for (size_t r = 0; r < sizeof repeats / sizeof *repeats; r++) {
+        // Many dots are short ones.
+        size_t lengths = repeats[r].count[0] * repeats[r].count[1] > 12 ? 4 : 5;
+        for (size_t s = 0; s < lengths; s++) {
+            const kq_view left = {.offset = r % 4, .G = sizes[s]};
+            const kq_view right = {.offset = s % 4, .stride = r % 3 * 293, .G = sizes[s]};
+            check_dots(__LINE__, KQ_ORDER_SEQUENTIAL, &left, &right, (r + s) % 4, &repeats[r]);
+            check_dots(__LINE__, KQ_ORDER_PAIRWISE, &left, &right, (r + s) % 4, &repeats[r]);
+        }
+    }
+}
+
+// Where there is nothing to read inputs may be null, where there is nothing to write outputs too.
+static void test_nothing(void **state)
+{
+    (void)state;
+    const kq_quantize_args quantize = {
+        .format = KQ_FORMAT_Q8_K,
+        .values.view = {.offset = UINT64_MAX, .stride = 1},
+        .records.view = {.offset = UINT64_MAX},
+    };
+    WORKS(kq_quantize(device, &quantize));
+    static const kq_repeat none[] = {
+        {{0, 1}, {1, 1}, {1, 1}, {4, 4}},
+        {{UINT32_MAX, 0}, {1, 1}, {1, 1}, {4, 4}},
+        {{0, 0}, {0}, {0}, {0}},
+    };
+    for (int i = 0; i < 3; i++) {
+        const kq_quantized_dot_args dot = {
+            .lhs_format = KQ_FORMAT_Q4_K,
+            .rhs_format = KQ_FORMAT_Q8_K,
+            .acc = KQ_ACCUMULATOR_F32,
+            .lhs.view.G = 7,
+            .rhs.view.G = 7,
+            .result_offset = UINT64_MAX,
+            .repeat = &none[i],
+        };
+        WORKS(kq_quantized_dot(device, &dot));
+        const kq_view view = {.G = 3};
+        check_dots(__LINE__, KQ_ORDER_SEQUENTIAL, &view, &view, 3, &none[i]);
+    }
+}
+
+static int run_on(const char *name)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_buffers),        cmocka_unit_test(test_quantize_refusals),
+        cmocka_unit_test(test_dot_refusals),   cmocka_unit_test(test_host_refusals),
+        cmocka_unit_test(test_quantize_views), cmocka_unit_test(test_domain),
+        cmocka_unit_test(test_adjacent),       cmocka_unit_test(test_dot_views),
+        cmocka_unit_test(test_repeats),        cmocka_unit_test(test_nothing),
+    };
+    const kq_device_params params = {.device = name, .errors = {hear, &said}};
+    kq_result result = kq_device_create(&params, &device);
+    if (result != KQ_OK) {
+        fprintf(stderr, "api_test: %s: %s\n", name, said.text);
+        return result == KQ_ERROR_NO_DEVICE ? 77 : 1;
+    }
+    const kq_device_info *info = kq_device_get_info(device);
+    printf("on %s: %s, %s\n", info->id, info->name, info->driver);
+    int failed = cmocka_run_group_tests_name(name, tests, NULL, NULL);
+    kq_device_destroy(&device);
+    return failed > 0;
+}
+
+int main(int argc, char **argv)
+{
+    const kq_device_params params = {.device = "reference"};
+    if (kq_device_create(&params, &judge) != KQ_OK) {
+        return 1;
+    }
+    int failed = run_on("reference");
+    if (argc > 1 && failed == 0) {
+        failed = run_on(argv[1]);
+    }
+    kq_device_destroy(&judge);
+    return failed;
+}

@@ -1,0 +1,486 @@
+// Level 2 on queues of one's own: what is enqueued and when it runs, by events alone; programs from
+// source and from SPIR-V; threads. Linked with levels 1 and 2 alone.
+//
+// Runs on device 0 of the OpenCL drivers that the environment shows. Exits with 77 where there is
+// none. Usage: opencl_queue_test [--expect=TEXT] [--il] [--quick] FOLDER... TEXT must occur in the
+// name of device or platform. --il: the SPIR-V modules are what runs, if need be translated for the
+// driver. --quick, for interpreters, leaves out what it prints.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "opencl_engine.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct fixture {
+    engine_options options;
+    engine engine;
+    cl_event gate;  // what is enqueued behind it waits; NULL: none
+} fixture;
+
+static fixture f;
+
+static int open_plain(void **state)
+{
+    wrapped_opencl_watch(false);
+    engine_open(&f.engine, &f.options);
+    *state = &f;
+    return 0;
+}
+
+// With reads of uninitialised memory reported too, where the driver can.
+static int open_watched(void **state)
+{
+    wrapped_opencl_watch(true);
+    engine_open(&f.engine, &f.options);
+    *state = &f;
+    return 0;
+}
+
+static void test_close(void **state)
+{
+    fixture *f = *state;
+    engine_close(&f->engine);
+}
+
+// --- The gate
+
+static cl_event make_gate(fixture *f)
+{
+    cl_int code = CL_SUCCESS;
+    f->gate = f->engine.cl.clCreateUserEvent(f->engine.context, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    return f->gate;
+}
+
+static void open_gate(fixture *f)
+{
+    if (f->gate != NULL) {
+        f->engine.cl.clSetUserEventStatus(f->gate, CL_COMPLETE);
+        f->engine.cl.clReleaseEvent(f->gate);
+        f->gate = NULL;
+    }
+}
+
+// After a failed test, for else the driver would wait for ever.
+static int open_gate_at_last(void **state)
+{
+    open_gate(*state);
+    return 0;
+}
+
+// --- Nothing to write
+
+static void check_status(const engine *e, cl_event event, bool is_complete)
+{
+    cl_int status = CL_QUEUED;
+    assert_int_equal(e->cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
+                                          &status, NULL),
+                     CL_SUCCESS);
+    assert_true(status >= CL_COMPLETE);
+    assert_int_equal(status == CL_COMPLETE, is_complete);
+}
+
+// Without a block, or without a dot, no call at all is made; an event that is asked for is a
+// marker's, which waits for what it is to wait for.
+static void test_nothing(void **state)
+{
+    fixture *f = *state;
+    engine *e = &f->engine;
+    const kq_repeat empty[] = {
+        {.count = {0, 5}, .result_step = {4, 4}},
+        {.count = {5, 0}, .result_step = {4, 4}},
+        {.count = {0, 0}},
+    };
+    const kq_opencl_quantize quantize = {.format = KQ_FORMAT_Q8_K};
+    for (uint32_t i = 0; i < 7; i++) {
+        const kq_opencl_quantized_dot dot = {
+            .lhs_format = KQ_FORMAT_Q4_K,
+            .rhs_format = KQ_FORMAT_Q8_K,
+            .acc = KQ_ACCUMULATOR_F32,
+            .lhs.view.G = i,
+            .rhs.view.G = i,
+            .repeat = &empty[i % 3],
+        };
+        kq_needs needs = {.dispatch_count = 9, .scratch_bytes = 9};
+        cl_event event = NULL;
+        cl_event gate = make_gate(f);
+        cl_command_queue queue = engine_choose_queue(e, i);
+        wrapped_opencl_reset(&e->wrapped);
+        for (cl_uint waits = 0; waits < 2; waits++) {
+            if (i < 6) {
+                engine_expect_ok(e, kq_opencl_quantized_dot_query(e->pack, &dot, &needs));
+                engine_expect_ok(e, kq_opencl_quantized_dot_enqueue(e->pack, &dot, queue, waits,
+                                                                    waits > 0 ? &gate : NULL,
+                                                                    waits > 0 ? &event : NULL));
+            } else {
+                engine_expect_ok(e, kq_opencl_quantize_query(e->pack, &quantize, &needs));
+                engine_expect_ok(e, kq_opencl_quantize_enqueue(e->pack, &quantize, queue, waits,
+                                                               waits > 0 ? &gate : NULL,
+                                                               waits > 0 ? &event : NULL));
+            }
+            assert_int_equal(needs.dispatch_count, 0);
+            assert_int_equal(needs.scratch_bytes, 0);
+            assert_int_equal(e->wrapped.call_count, waits);
+        }
+        assert_int_equal(wrapped_opencl_calls(&e->wrapped, "clEnqueueMarkerWithWaitList"), 1);
+        assert_non_null(event);
+        check_status(e, event, false);
+        open_gate(f);
+        assert_int_equal(e->cl.clWaitForEvents(1, &event), CL_SUCCESS);
+        check_status(e, event, true);
+        // The event was the pack's to make and is the test's to release.
+        assert_int_equal(e->wrapped.live[WRAPPED_EVENT], 1);
+        cl_api_clReleaseEvent release =
+            (cl_api_clReleaseEvent)e->lookup.fn(e->lookup.user, "clReleaseEvent");
+        assert_int_equal(release(event), CL_SUCCESS);
+    }
+}
+
+// --- Operations in a row, bound together by events alone
+
+static void release_events(engine *e, cl_event *events, size_t count)
+{
+    cl_api_clReleaseEvent release =
+        (cl_api_clReleaseEvent)e->lookup.fn(e->lookup.user, "clReleaseEvent");
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(release(events[i]), CL_SUCCESS);
+    }
+}
+
+// Launches of one operation: the first waits for `first`, each other for the one before it, and the
+// last has the event that was asked for.
+static void check_chain(const engine *e, unsigned from, unsigned count, cl_uint wait_count,
+                        cl_event first, cl_event last)
+{
+    const wrapped_launch *launches = &e->wrapped.launches[from];
+    assert_true(from + count <= e->wrapped.launch_count);
+    assert_int_equal(launches[0].wait_count, wait_count);
+    assert_ptr_equal(launches[0].first_wait, first);
+    for (unsigned i = 1; i < count; i++) {
+        assert_non_null(launches[i - 1].event);
+        assert_int_equal(launches[i].wait_count, 1);
+        assert_ptr_equal(launches[i].first_wait, launches[i - 1].event);
+    }
+    assert_ptr_equal(launches[count - 1].event, last);
+}
+
+// Write, quantize, two dots side by side whose results share a word, read. Nothing starts before
+// the gate opens, so that all is enqueued by calls that return before anything has run.
+static void run_pipeline(fixture *f, cl_command_queue queue)
+{
+    enum { G = 150, DOTS = 2 };
+    engine *e = &f->engine;
+    const engine_functions *cl = &e->cl;
+    const kq_view values_view = {.offset = 4, .G = G};
+    const kq_view records_view = {.offset = 3, .G = G};
+    const kq_view lhs_view = {.G = G};
+    const kq_repeat repeat = {{1, DOTS}, {0, G * KQ_Q4_K_BYTES}, {0, 0}, {0, 4}};
+    static const uint64_t result_offsets[2] = {1, 1 + 4 * DOTS};
+    operands q = operands_make(e, G * KQ_BLOCK_BYTES + 4, operand_end(3, G * KQ_Q8_K_BYTES), 16, 0);
+    operands d = operands_make(e, DOTS * G * KQ_Q4_K_BYTES, 0, 20, 8 * G * DOTS);
+    operand other_scratch = operand_make(e, 8 * G * DOTS);
+    unsigned char *values = malloc(G * KQ_BLOCK_BYTES);
+    unsigned char *lhs = malloc(DOTS * G * KQ_Q4_K_BYTES);
+    static const unsigned char preset[16] = {0xFF, 0xFF, 0xFF, 0xFF};
+    unsigned char results[20];
+    unsigned char records[G * KQ_Q8_K_BYTES + 4];
+    cl_event written[3];
+    cl_event made[3] = {NULL, NULL, NULL};  // by quantize and the dots
+    cl_event was_read[2];
+    assert_true(values != NULL && lhs != NULL);
+    draw_values(5, G, values);
+    draw_q4_k(6, DOTS * G, lhs);
+    memset(results, 0, sizeof results);
+    const cl_event gate = make_gate(f);
+    wrapped_opencl_reset(&e->wrapped);
+
+    assert_int_equal(cl->clEnqueueWriteBuffer(queue, q.at[KQ_VALUES].buffer, CL_FALSE, 4,
+                                              G * KQ_BLOCK_BYTES, values, 1, &gate, &written[0]),
+                     CL_SUCCESS);
+    assert_int_equal(cl->clEnqueueWriteBuffer(queue, q.at[KQ_STATUS].buffer, CL_FALSE, 0, 16,
+                                              preset, 1, &gate, &written[1]),
+                     CL_SUCCESS);
+    assert_int_equal(cl->clEnqueueWriteBuffer(queue, d.at[KQ_LHS].buffer, CL_FALSE, 0,
+                                              DOTS * G * KQ_Q4_K_BYTES, lhs, 1, &gate, &written[2]),
+                     CL_SUCCESS);
+    kq_opencl_quantize quantize = quantize_of(&q, values_view, records_view, 0);
+    engine_expect_ok(e,
+                     kq_opencl_quantize_enqueue(e->pack, &quantize, queue, 2, written, &made[0]));
+    const cl_event ready[2] = {made[0], written[2]};
+    kq_opencl_quantized_dot dots[2];
+    for (unsigned order = 0; order < 2; order++) {
+        dots[order] = dot_of(&d, (kq_order)order, lhs_view, records_view, result_offsets[order]);
+        dots[order].rhs.buffer = q.at[KQ_RECORDS].buffer;
+        dots[order].repeat = &repeat;
+    }
+    dots[1].scratch.buffer = other_scratch.buffer;
+    for (unsigned order = 0; order < 2; order++) {
+        engine_expect_ok(e, kq_opencl_quantized_dot_enqueue(e->pack, &dots[order], queue, 2, ready,
+                                                            &made[1 + order]));
+    }
+    assert_int_equal(cl->clEnqueueReadBuffer(queue, d.at[KQ_RESULT].buffer, CL_FALSE, 0, 20,
+                                             results, 2, &made[1], &was_read[0]),
+                     CL_SUCCESS);
+    assert_int_equal(cl->clEnqueueReadBuffer(queue, q.at[KQ_RECORDS].buffer, CL_FALSE, 0,
+                                             sizeof records, records, 1, &made[0], &was_read[1]),
+                     CL_SUCCESS);
+    // G = 150: one fold of the sequential dot, two of the pairwise one.
+    check_chain(e, 0, 1, 2, written[0], made[0]);
+    check_chain(e, 1, 2, 2, made[0], made[1]);
+    check_chain(e, 3, 3, 2, made[0], made[2]);
+    assert_int_equal(wrapped_opencl_launches(&e->wrapped, NULL), 6);
+    assert_int_equal(e->wrapped.live[WRAPPED_EVENT], 3);
+    assert_int_equal(e->wrapped.live[WRAPPED_KERNEL], 0);
+    for (unsigned i = 0; i < 3; i++) {
+        check_status(e, made[i], false);
+    }
+    cl->clFlush(queue);
+    open_gate(f);
+    assert_int_equal(cl->clWaitForEvents(2, was_read), CL_SUCCESS);
+    for (unsigned i = 0; i < 3; i++) {
+        check_status(e, made[i], true);
+    }
+
+    // The reference does the same with what is expected.
+    memcpy(q.at[KQ_VALUES].expected + 4, values, G * KQ_BLOCK_BYTES);
+    memcpy(d.at[KQ_LHS].expected, lhs, DOTS * G * KQ_Q4_K_BYTES);
+    expect_quantize(&q, &quantize);
+    operands made_dot = d;
+    made_dot.at[KQ_RHS] = q.at[KQ_RECORDS];
+    for (unsigned order = 0; order < 2; order++) {
+        expect_dot(&made_dot, &dots[order]);
+    }
+    assert_memory_equal(results, d.at[KQ_RESULT].expected, sizeof results);
+    assert_memory_equal(records, q.at[KQ_RECORDS].expected, sizeof records);
+    for (int i = 0; i < 3; i++) {
+        operand_check(e, &q.at[i], "pipeline, quantize");
+        operand_check(e, &d.at[i], "pipeline, dots");
+    }
+    release_events(e, made, 3);
+    for (int i = 0; i < 3; i++) {
+        cl->clReleaseEvent(written[i]);
+    }
+    cl->clReleaseEvent(was_read[0]);
+    cl->clReleaseEvent(was_read[1]);
+    operands_destroy(e, &q);
+    operands_destroy(e, &d);
+    operand_destroy(e, &other_scratch);
+    free(values);
+    free(lhs);
+}
+
+static void test_pipeline(void **state)
+{
+    fixture *f = *state;
+    run_pipeline(f, f->engine.queue);
+}
+
+static void test_unordered_pipeline(void **state)
+{
+    fixture *f = *state;
+    if (f->engine.unordered == NULL) {
+        print_message("left out: the driver has no out-of-order queue\n");
+        skip();
+    }
+    for (int i = 0; i < 5; i++) {
+        run_pipeline(f, f->engine.unordered);
+    }
+}
+
+// --- Programs from source and from SPIR-V
+
+static bool has_extension(const engine *e, const char *name)
+{
+    char extensions[8192] = "";
+    e->cl.clGetDeviceInfo(e->device, CL_DEVICE_EXTENSIONS, sizeof extensions, extensions, NULL);
+    return strstr(extensions, name) != NULL;
+}
+
+// SPIR-V modules for OpenCL, of one address size.
+static unsigned count_modules(void)
+{
+    unsigned modules = 0;
+    size_t count = 0;
+    const kq_kernel *kernels = kq_kernels(&count);
+    for (size_t i = 0; i < count; i++) {
+        modules += kernels[i].api == KQ_API_OPENCL && kernels[i].address_bits == 64;
+    }
+    return modules;
+}
+
+static void check_program(fixture *f, kq_opencl_program program, wrapped_il il, bool takes_spirv)
+{
+    engine *e = &f->engine;
+    kq_opencl *main_pack = e->pack;
+    kq_opencl_params params = engine_pack_params(e);
+    const size_t offsets[] = {1, 3, 4, 0};
+    bool is_possible = program != KQ_OPENCL_PROGRAM_SPIRV || takes_spirv;
+    bool is_spirv = program != KQ_OPENCL_PROGRAM_SOURCE && takes_spirv;
+    const char *const create[] = {"clCreateProgramWithIL", "clCreateProgramWithILKHR"};
+    params.program = program;
+    e->wrapped.il = il;
+    wrapped_opencl_reset(&e->wrapped);
+    memset(&e->report, 0, sizeof e->report);
+    kq_result result = kq_opencl_create(&params, &e->pack);
+    assert_int_equal(result, is_possible ? KQ_OK : KQ_ERROR_UNSUPPORTED);
+    assert_int_equal(e->report.count, !is_possible);
+    assert_int_equal(e->wrapped.il_count, is_spirv ? count_modules() : 0);
+    assert_int_equal(wrapped_opencl_calls(&e->wrapped, create[il != WRAPPED_IL_EXTENSION]), 0);
+    if (is_spirv) {
+        assert_int_equal(wrapped_opencl_calls(&e->wrapped, "clCreateProgramWithSource"), 0);
+    }
+    if (is_possible) {
+        check_dot_vector(e, engine_find_dot(&f->options, 33), KQ_ORDER_PAIRWISE, offsets, 0,
+                         e->queue);
+        check_quantize_vector(e, engine_find_quantize(&f->options, 5), offsets, 0, e->queue);
+        kq_opencl_destroy(&e->pack);
+    } else {
+        assert_non_null(strstr(e->report.reason, "CL_DEVICE_IL_VERSION"));
+        assert_null(e->pack);
+    }
+    e->pack = main_pack;
+    e->wrapped.il = f->options.il;
+}
+
+static void test_programs(void **state)
+{
+    fixture *f = *state;
+    engine *e = &f->engine;
+    char languages[256] = "";
+    e->cl.clGetDeviceInfo(e->device, CL_DEVICE_IL_VERSION, sizeof languages, languages, NULL);
+    bool takes_spirv = strstr(languages, "SPIR-V") != NULL;
+    bool takes_spir = has_extension(e, "cl_khr_spir");
+    print_message("SPIR-V: %s\n", takes_spirv  ? "by the driver"
+                                  : takes_spir ? "emulated"
+                                               : "refused");
+    for (int program = KQ_OPENCL_PROGRAM_ANY; program <= KQ_OPENCL_PROGRAM_SOURCE; program++) {
+        check_program(f, (kq_opencl_program)program, WRAPPED_IL_OF_DRIVER, takes_spirv);
+        if (takes_spir && !takes_spirv) {
+            check_program(f, (kq_opencl_program)program, WRAPPED_IL_CORE, true);
+            check_program(f, (kq_opencl_program)program, WRAPPED_IL_EXTENSION, true);
+        }
+    }
+}
+
+// --- One pack, four threads, each with a queue
+
+enum { THREADS = 4, ROUNDS = 50 };
+
+typedef struct worker {
+    pthread_t thread;
+    const kq_opencl *pack;
+    cl_command_queue queue;
+    operands dot_operands, quantize_operands;
+    operand scratch;
+    kq_opencl_quantized_dot dot;
+    kq_opencl_quantize quantize;
+    int rounds;
+    int failures;
+} worker;
+
+static void *work(void *argument)
+{
+    worker *w = argument;
+    for (int i = 0; i < w->rounds; i++) {
+        kq_needs needs;
+        w->failures += kq_opencl_quantized_dot_query(w->pack, &w->dot, &needs) != KQ_OK;
+        w->failures +=
+            kq_opencl_quantized_dot_enqueue(w->pack, &w->dot, w->queue, 0, NULL, NULL) != KQ_OK;
+        w->failures +=
+            kq_opencl_quantize_enqueue(w->pack, &w->quantize, w->queue, 0, NULL, NULL) != KQ_OK;
+    }
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    enum { G = 30 };
+    fixture *f = *state;
+    engine *e = &f->engine;
+    worker workers[THREADS];
+    const int rounds = f->options.is_quick ? 3 : ROUNDS;
+    if (f->options.is_quick) {
+        print_message("left out: %d of %d rounds of each thread\n", ROUNDS - rounds, ROUNDS);
+    }
+    wrapped_opencl_reset(&e->wrapped);
+    for (uint64_t t = 0; t < THREADS; t++) {
+        worker *w = &workers[t];
+        unsigned char bytes[G * KQ_BLOCK_BYTES];
+        const kq_view view = {.offset = t, .G = G};
+        cl_int code = CL_SUCCESS;
+        memset(w, 0, sizeof *w);
+        w->pack = e->pack;
+        w->rounds = rounds;
+        w->queue = e->cl.clCreateCommandQueue(e->context, e->device, 0, &code);
+        assert_int_equal(code, CL_SUCCESS);
+        w->dot_operands = operands_make(e, G * KQ_Q4_K_BYTES + 8, G * KQ_Q8_K_BYTES + 8, 16, 8 * G);
+        draw_q4_k(t, G, bytes);
+        operand_fill(e, &w->dot_operands.at[KQ_LHS], (size_t)t, bytes, G * KQ_Q4_K_BYTES);
+        draw_q8_k(t, G, bytes);
+        operand_fill(e, &w->dot_operands.at[KQ_RHS], (size_t)t, bytes, G * KQ_Q8_K_BYTES);
+        w->dot = dot_of(&w->dot_operands, (kq_order)(t % 2), view, view, t);
+        expect_dot(&w->dot_operands, &w->dot);
+        w->quantize_operands =
+            operands_make(e, G * KQ_BLOCK_BYTES + 4, G * KQ_Q8_K_BYTES + 4, 16, 0);
+        draw_values(t, G, bytes);
+        operand_fill(e, &w->quantize_operands.at[KQ_VALUES], (size_t)t, bytes, G * KQ_BLOCK_BYTES);
+        fill_status(e, &w->quantize_operands.at[KQ_STATUS], 0);
+        w->quantize = quantize_of(&w->quantize_operands, view, view, 0);
+        expect_quantize(&w->quantize_operands, &w->quantize);
+        const kq_status status = {0xFFFFFFFFu, 0, (uint32_t)rounds * G, 0};
+        expect_status(&w->quantize_operands.at[KQ_STATUS], 0, &status);
+    }
+    for (int t = 0; t < THREADS; t++) {
+        assert_int_equal(pthread_create(&workers[t].thread, NULL, work, &workers[t]), 0);
+    }
+    for (int t = 0; t < THREADS; t++) {
+        assert_int_equal(pthread_join(workers[t].thread, NULL), 0);
+    }
+    assert_int_equal(wrapped_opencl_launches(&e->wrapped, NULL), 3 * THREADS * rounds);
+    for (int t = 0; t < THREADS; t++) {
+        worker *w = &workers[t];
+        assert_int_equal(w->failures, 0);
+        assert_int_equal(e->cl.clFinish(w->queue), CL_SUCCESS);
+        for (int i = 0; i < KQ_SCRATCH; i++) {
+            operand_check(e, &w->dot_operands.at[i], "a dot of a thread");
+            operand_check(e, &w->quantize_operands.at[i], "a quantize of a thread");
+        }
+        operands_destroy(e, &w->dot_operands);
+        operands_destroy(e, &w->quantize_operands);
+        e->cl.clReleaseCommandQueue(w->queue);
+    }
+}
+
+// --- All of it
+
+int main(int argc, char **argv)
+{
+    int status = engine_read_options(argc, argv, true, &f.options);
+    status = status != EXIT_SUCCESS ? status : engine_check_device(&f.options);
+    if (status == EXIT_SUCCESS) {
+        const struct CMUnitTest watched[] = {
+            cmocka_unit_test_teardown(test_nothing, open_gate_at_last),
+            cmocka_unit_test_teardown(test_pipeline, open_gate_at_last),
+            cmocka_unit_test_teardown(test_unordered_pipeline, open_gate_at_last),
+            cmocka_unit_test(test_programs),
+            cmocka_unit_test(test_close),
+        };
+        const struct CMUnitTest plain[] = {
+            cmocka_unit_test(test_threads),
+            cmocka_unit_test(test_close),
+        };
+        int failed =
+            cmocka_run_group_tests_name("opencl_queue watched", watched, open_watched, NULL);
+        failed += cmocka_run_group_tests_name("opencl_queue", plain, open_plain, NULL);
+        status = failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    }
+    free_vectors(&f.options.vectors);
+    return status;
+}

@@ -1,0 +1,216 @@
+// Level 3 when calls of the driver fail: the right code, one report that names the call, nothing
+// left.
+//
+// Runs on device 0 of the Vulkan drivers that the environment shows. Exits with 77 where there is
+// none. Takes no argument, and minds none.
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "support.h"
+#include "vulkan_own.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Calls of that name fail from number on; of all names if there is none, and then only the one.
+typedef struct failure {
+    const char *call;
+    unsigned number;
+    VkResult result;
+    unsigned seen;       // calls of any name
+    const char *failed;  // the call that did
+} failure;
+
+static VkResult fail_armed(void *user, const char *call, unsigned number)
+{
+    failure *failure = user;
+    failure->seen++;
+    bool fails = failure->call != NULL
+                     ? strcmp(failure->call, call) == 0 && number >= failure->number
+                     : failure->seen == failure->number;
+    if (!fails) {
+        return VK_SUCCESS;
+    }
+    failure->failed = call;
+    return failure->result;
+}
+
+static void arm(fixture *f, failure *armed, failure next)
+{
+    wrapped_vulkan_reset(&f->wrapped);
+    memset(&f->report, 0, sizeof f->report);
+    *armed = next;
+}
+
+static void check_report(const fixture *f, kq_result result, const char *call)
+{
+    assert_int_equal(f->report.count, 1);
+    assert_int_equal(f->report.result, result);
+    assert_non_null(strstr(f->report.reason, call));
+}
+
+static void test_failed_allocation(void **state)
+{
+    fixture *f = *state;
+    failure armed = {.call = "none"};
+    f->wrapped = f->shown;
+    f->wrapped.fail = fail_armed;
+    f->wrapped.fail_user = &armed;
+    assert_int_equal(try_to_open(f), KQ_OK);
+    int live = wrapped_vulkan_live(&f->wrapped);
+    static const failure failures[] = {
+        {.call = "vkCreateBuffer", .number = 1, .result = VK_ERROR_OUT_OF_HOST_MEMORY},
+        {.call = "vkAllocateMemory", .number = 1, .result = VK_ERROR_OUT_OF_DEVICE_MEMORY},
+        {.call = "vkBindBufferMemory", .number = 1, .result = VK_ERROR_OUT_OF_DEVICE_MEMORY},
+    };
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        kq_buffer *buffer = NULL;
+        arm(f, &armed, failures[i]);
+        assert_int_equal(kq_buffer_create(f->device, 1000, &buffer), KQ_ERROR_MEMORY);
+        assert_null(buffer);
+        check_report(f, KQ_ERROR_MEMORY, failures[i].call);
+        assert_int_equal(wrapped_vulkan_live(&f->wrapped), live);
+    }
+    arm(f, &armed, (failure){.call = "none"});
+    kq_buffer *buffer = make_buffer(f, 1000);
+    kq_buffer_destroy(&buffer);
+    close_device(f);
+}
+
+static void test_lost_device(void **state)
+{
+    fixture *f = *state;
+    failure armed = {.call = "none"};
+    f->wrapped = f->shown;
+    f->wrapped.fail = fail_armed;
+    f->wrapped.fail_user = &armed;
+    assert_int_equal(try_to_open(f), KQ_OK);
+    kq_buffer *values = make_buffer(f, KQ_BLOCK_BYTES);
+    kq_buffer *records = make_buffer(f, KQ_Q8_K_BYTES);
+    kq_buffer *result = make_buffer(f, 4);
+    unsigned char block[KQ_BLOCK_BYTES];
+    draw_values(1, 1, block);
+    upload(values, 0, block, sizeof block);
+    static const char *const calls[] = {"vkQueueSubmit", "vkWaitForFences", "vkResetCommandPool"};
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        arm(f, &armed, (failure){.call = calls[i], .number = 1, .result = VK_ERROR_DEVICE_LOST});
+        assert_int_equal(quantize(f, view_of(values, 0, 1), view_of(records, 0, 1), NULL),
+                         KQ_ERROR_DRIVER);
+        check_report(f, KQ_ERROR_DRIVER, calls[i]);
+        arm(f, &armed, (failure){.call = calls[i], .number = 1, .result = VK_ERROR_DEVICE_LOST});
+        assert_int_equal(dot(f->device, KQ_ORDER_PAIRWISE, view_of(values, 0, 1),
+                             view_of(records, 0, 1), result, 0, NULL),
+                         KQ_ERROR_DRIVER);
+        check_report(f, KQ_ERROR_DRIVER, calls[i]);
+    }
+    kq_buffer_destroy(&values);
+    kq_buffer_destroy(&records);
+    kq_buffer_destroy(&result);
+    close_device(f);
+}
+
+static void test_failed_opening(void **state)
+{
+    fixture *f = *state;
+    static const failure failures[] = {
+        {.call = "vkCreateComputePipelines", .number = 1, .result = VK_ERROR_OUT_OF_HOST_MEMORY},
+        {.call = "vkCreateComputePipelines", .number = 3, .result = VK_ERROR_OUT_OF_HOST_MEMORY},
+        {.call = "vkCreateShaderModule", .number = 2, .result = VK_ERROR_OUT_OF_HOST_MEMORY},
+        {.call = "vkCreateDescriptorSetLayout", .number = 1, .result = VK_ERROR_OUT_OF_HOST_MEMORY},
+        {.call = "vkCreatePipelineLayout", .number = 1, .result = VK_ERROR_OUT_OF_HOST_MEMORY},
+        {.call = "vkCreateCommandPool", .number = 1, .result = VK_ERROR_OUT_OF_HOST_MEMORY},
+        {.call = "vkAllocateCommandBuffers", .number = 1, .result = VK_ERROR_OUT_OF_HOST_MEMORY},
+        {.call = "vkCreateFence", .number = 1, .result = VK_ERROR_OUT_OF_HOST_MEMORY},
+        {.call = "vkCreateDescriptorPool", .number = 1, .result = VK_ERROR_OUT_OF_HOST_MEMORY},
+        {.call = "vkAllocateDescriptorSets", .number = 1, .result = VK_ERROR_OUT_OF_HOST_MEMORY},
+        {.call = "vkCreateDevice", .number = 1, .result = VK_ERROR_OUT_OF_HOST_MEMORY},
+    };
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        failure armed = failures[i];
+        f->wrapped = f->shown;
+        f->wrapped.fail = fail_armed;
+        f->wrapped.fail_user = &armed;
+        assert_int_equal(try_to_open(f), KQ_ERROR_MEMORY);
+        assert_null(f->device);
+        check_report(f, KQ_ERROR_MEMORY, failures[i].call);
+        check_closed(f);
+    }
+}
+
+// Every call in turn, from the first instance to the last download. Whatever fails, the library
+// says so once, and cleans up.
+static kq_result run_all(fixture *f)
+{
+    enum { G = 2 };
+    kq_buffer *values = NULL;
+    kq_buffer *records = NULL;
+    kq_buffer *result = NULL;
+    unsigned char data[G * KQ_BLOCK_BYTES];
+    uint32_t got = 0;
+    draw_values(1, G, data);
+    kq_result r = try_to_open(f);
+    r = r != KQ_OK ? r : kq_buffer_create(f->device, sizeof data, &values);
+    r = r != KQ_OK ? r : kq_buffer_create(f->device, G * KQ_Q8_K_BYTES, &records);
+    r = r != KQ_OK ? r : kq_buffer_create(f->device, 4, &result);
+    r = r != KQ_OK ? r : kq_buffer_upload(values, 0, data, sizeof data);
+    r = r != KQ_OK ? r : quantize(f, view_of(values, 0, G), view_of(records, 0, G), NULL);
+    r = r != KQ_OK ? r
+                   : dot(f->device, KQ_ORDER_PAIRWISE, view_of(values, 0, G),
+                         view_of(records, 0, G), result, 0, NULL);
+    r = r != KQ_OK ? r : kq_buffer_download(result, 0, &got, sizeof got);
+    kq_buffer_destroy(&values);
+    kq_buffer_destroy(&records);
+    kq_buffer_destroy(&result);
+    kq_device_destroy(&f->device);
+    return r;
+}
+
+static void test_each_call(void **state)
+{
+    fixture *f = *state;
+    for (unsigned number = 1;; number++) {
+        failure armed = {NULL, number, VK_ERROR_OUT_OF_DEVICE_MEMORY, 0, NULL};
+        f->wrapped = f->shown;
+        f->wrapped.fail = fail_armed;
+        f->wrapped.fail_user = &armed;
+        kq_result result = run_all(f);
+        check_closed(f);
+        if (armed.failed == NULL) {
+            assert_int_equal(result, KQ_OK);
+            assert_true(number > 40);
+            break;
+        }
+        // Extensions and versions that can't be asked for are as good as absent.
+        if (result == KQ_OK) {
+            assert_true(strncmp(armed.failed, "vkEnumerate", 11) == 0);
+            assert_int_equal(f->report.count, 0);
+            continue;
+        }
+        if (f->report.count != 1 || f->report.result != result || result != KQ_ERROR_MEMORY) {
+            fail_msg("call %u, %s: %s, %u reports, the last \"%s\"", number, armed.failed,
+                     kq_result_name(result), f->report.count, f->report.reason);
+        }
+    }
+}
+
+int main(void)
+{
+    static fixture unified = {.shown.layout = WRAPPED_LAYOUT_UNIFIED};
+    static fixture discrete = {.shown.layout = WRAPPED_LAYOUT_DISCRETE_NONCOHERENT};
+    if (!device_is_possible(WRAPPED_VALIDATION_NONE)) {
+        return EXIT_SKIP;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(test_failed_allocation, &unified),
+        cmocka_unit_test_prestate(test_failed_opening, &unified),
+        {"test_lost_device: unified", test_lost_device, NULL, NULL, &unified},
+        {"test_lost_device: discrete", test_lost_device, NULL, NULL, &discrete},
+        cmocka_unit_test_prestate(test_each_call, &discrete),
+    };
+    int failed = cmocka_run_group_tests_name("vulkan_failure", tests, NULL, NULL);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

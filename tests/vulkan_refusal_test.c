@@ -1,0 +1,694 @@
+// What level 2 refuses: every argument that breaks a rule, with the words for it and nothing
+// recorded; what does not fit the device, with the largest that does.
+//
+// Runs on device 0 of the Vulkan drivers that the environment shows. Exits with 77 where there is
+// none, or no validation layer if that is asked for.
+// Usage: vulkan_refusal_test [--validate|--validate=gpu] [FOLDER...]
+// The folders of vectors are not needed; they may be there, as with other tests of drivers.
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "reference.h"
+#include "support.h"
+#include "vulkan_engine.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct fixture {
+    wrapped_vulkan shown;
+    engine engine;
+} fixture;
+
+// --- Refusals
+
+static void clear(engine *e)
+{
+    wrapped_vulkan_reset(&e->wrapped);
+    memset(&e->report, 0, sizeof e->report);
+}
+
+// The call was refused with one report that holds the text, and the driver heard nothing of it.
+static void check_refused(const engine *e, kq_result result, kq_result expected, const char *text)
+{
+    const wrapped_vulkan_counts none = {0};
+    if (e->report.count != 1 || strstr(e->report.reason, text) == NULL) {
+        fail_msg("%u reports, the last \"%s\"; it should hold \"%s\"", e->report.count,
+                 e->report.reason, text);
+    }
+    assert_int_equal(result, expected);
+    assert_int_equal(e->report.result, expected);
+    assert_memory_equal(&e->wrapped.counts, &none, sizeof none);
+}
+
+// write_set and record, with a command buffer that is recording.
+static void refuse_dot_work(engine *e, const kq_vulkan_quantized_dot *op, kq_result expected,
+                            const char *text)
+{
+    clear(e);
+    check_refused(e, kq_vulkan_quantized_dot_write_set(e->pack, op, e->lane.set), expected, text);
+    VkCommandBuffer commands = lane_begin(&e->lane, false);
+    clear(e);
+    check_refused(e, kq_vulkan_quantized_dot_record(e->pack, op, e->lane.set, commands), expected,
+                  text);
+    lane_end(&e->lane, false);
+}
+
+static void refuse_quantize_work(engine *e, const kq_vulkan_quantize *op, kq_result expected,
+                                 const char *text)
+{
+    clear(e);
+    check_refused(e, kq_vulkan_quantize_write_set(e->pack, op, e->lane.set), expected, text);
+    VkCommandBuffer commands = lane_begin(&e->lane, false);
+    clear(e);
+    check_refused(e, kq_vulkan_quantize_record(e->pack, op, e->lane.set, commands), expected, text);
+    lane_end(&e->lane, false);
+}
+
+static void refuse_dot(engine *e, const kq_vulkan_quantized_dot *op, const char *text)
+{
+    kq_needs needs;
+    clear(e);
+    check_refused(e, kq_vulkan_quantized_dot_query(e->pack, op, &needs), KQ_ERROR_ARGUMENT, text);
+    refuse_dot_work(e, op, KQ_ERROR_ARGUMENT, text);
+}
+
+static void refuse_quantize(engine *e, const kq_vulkan_quantize *op, const char *text)
+{
+    kq_needs needs;
+    clear(e);
+    check_refused(e, kq_vulkan_quantize_query(e->pack, op, &needs), KQ_ERROR_ARGUMENT, text);
+    refuse_quantize_work(e, op, KQ_ERROR_ARGUMENT, text);
+}
+
+// clang-format off
+// Changes a good operation, which is `op` there, so that it must be refused in these words.
+#define REFUSE_DOT(text, ...)                                                                      \
+    do {                                                                                           \
+        kq_repeat repeat = good_repeat;                                                            \
+        kq_vulkan_quantized_dot op = good;                                                         \
+        op.repeat = &repeat;                                                                       \
+        __VA_ARGS__;                                                                               \
+        refuse_dot(e, &op, text);                                                                  \
+    } while (0)
+
+// The same of scratch, which query doesn't look at.
+#define REFUSE_SCRATCH(text, ...)                                                                  \
+    do {                                                                                           \
+        kq_vulkan_quantized_dot op = good;                                                         \
+        __VA_ARGS__;                                                                               \
+        assert_int_equal(kq_vulkan_quantized_dot_query(e->pack, &op, &needs), KQ_OK);              \
+        assert_null(needs.limit);                                                                  \
+        refuse_dot_work(e, &op, KQ_ERROR_ARGUMENT, text);                                          \
+    } while (0)
+
+#define REFUSE_QUANTIZE(text, ...)                                                                 \
+    do {                                                                                           \
+        kq_vulkan_quantize op = good;                                                              \
+        __VA_ARGS__;                                                                               \
+        refuse_quantize(e, &op, text);                                                             \
+    } while (0)
+// clang-format on
+
+static void test_dot_arguments(void **state)
+{
+    enum { G = 5 };
+    fixture *f = *state;
+    engine *e = &f->engine;
+    engine_open(e, f->shown);
+    operands o = make_operands(e, 4096, 8192, 4096, 4096);
+    const kq_view view = {.G = G};
+    const kq_repeat good_repeat = {
+        .count = {3, 2},
+        .lhs_step = {144, 0},
+        .rhs_step = {0, 292},
+        .result_step = {4, 12},
+    };
+    const kq_vulkan_quantized_dot good = dot_of(&o, KQ_ORDER_SEQUENTIAL, view, view, 0);
+    const uint64_t past = UINT64_MAX;
+    kq_needs needs;
+
+    REFUSE_DOT("lhs_format is none (0)", op.lhs_format = (kq_format)0);
+    REFUSE_DOT("lhs_format is Q8_K (2)", op.lhs_format = KQ_FORMAT_Q8_K);
+    REFUSE_DOT("lhs_format is unknown (3)", op.lhs_format = (kq_format)3);
+    REFUSE_DOT("rhs_format is none (0)", op.rhs_format = (kq_format)0);
+    REFUSE_DOT("rhs_format is Q4_K (1)", op.rhs_format = KQ_FORMAT_Q4_K);
+    REFUSE_DOT("rhs_format is unknown (77)", op.rhs_format = (kq_format)77);
+    REFUSE_DOT("acc is 0", op.acc = (kq_accumulator)0);
+    REFUSE_DOT("acc is 2", op.acc = (kq_accumulator)2);
+    REFUSE_DOT("order is 7", op.order = (kq_order)7);
+
+    REFUSE_DOT("lhs.G is 5 and rhs.G is 6", op.rhs.view.G = 6);
+    REFUSE_DOT("lhs.G is 0 and rhs.G is 5", op.lhs.view.G = 0);
+    REFUSE_DOT("lhs is a null buffer", op.lhs.buffer = VK_NULL_HANDLE);
+    REFUSE_DOT("rhs is a null buffer", op.rhs.buffer = VK_NULL_HANDLE);
+    REFUSE_DOT("result is a null buffer", op.result.buffer = VK_NULL_HANDLE);
+    REFUSE_DOT("result is a null buffer", op.result.buffer = VK_NULL_HANDLE, op.lhs.view.G = 0,
+               op.rhs.view.G = 0);
+    REFUSE_DOT("lhs.value_stride is 4", op.lhs.view.value_stride = 4);
+    REFUSE_DOT("rhs.value_stride is 1", op.rhs.view.value_stride = 1);
+    REFUSE_DOT("lhs.stride is -144", op.lhs.view.stride = past - 143);
+    REFUSE_DOT("rhs.stride is -2", op.rhs.view.stride = past - 1);
+
+    // Ends: 5 records and two steps of 144, 5 records and one step of 292, 6 results.
+    REFUSE_DOT("lhs ends at byte 1008, past its buffer's end at 1007", op.lhs.buffer_bytes = 1007);
+    REFUSE_DOT("rhs ends at byte 1752, past its buffer's end at 1751", op.rhs.buffer_bytes = 1751);
+    REFUSE_DOT("result ends at byte 24, past its buffer's end at 23", op.result.buffer_bytes = 23);
+    REFUSE_DOT("lhs ends at byte 4097", op.lhs.view.offset = 3089);
+    REFUSE_DOT("lhs reaches past 2^64 bytes", op.lhs.view.offset = past - 3);
+    REFUSE_DOT("rhs reaches past 2^64 bytes", op.rhs.view.stride = INT64_MAX);
+    REFUSE_DOT("lhs reaches past 2^64 bytes", repeat.lhs_step[0] = INT64_MAX);
+    REFUSE_DOT("result ends at byte 9223372036854775819", repeat.result_step[1] = INT64_MAX);
+    REFUSE_DOT("result reaches past 2^64 bytes", op.result.offset = past);
+
+    REFUSE_DOT("lhs.step[0] is -144", repeat.lhs_step[0] = past - 143);
+    REFUSE_DOT("lhs.step[1] is -1", repeat.lhs_step[1] = past);
+    REFUSE_DOT("rhs.step[0] is -292", repeat.rhs_step[0] = past - 291);
+    REFUSE_DOT("rhs.step[1] is -4", repeat.rhs_step[1] = past - 3);
+    REFUSE_DOT("result.step[0] is -4", repeat.result_step[0] = past - 3);
+    REFUSE_DOT("result.step[1] is -8", repeat.result_step[1] = past - 7);
+    REFUSE_DOT("result.step[0] is 3", repeat.result_step[0] = 3);
+    REFUSE_DOT("result.step[0] is 0", repeat.result_step[0] = 0);
+    REFUSE_DOT("result.step[1] is 0", repeat.result_step[1] = 0);
+    REFUSE_DOT("result.step is {4, 11}", repeat.result_step[1] = 11);
+    REFUSE_DOT("result.step is {7, 4}", repeat.result_step[0] = 7, repeat.result_step[1] = 4);
+
+    // From first to last byte of each, in one buffer.
+    REFUSE_DOT("result, bytes [1004, 1028), overlaps lhs, bytes [0, 1008)",
+               op.result.buffer = op.lhs.buffer, op.result.offset = 1004);
+    REFUSE_DOT("result, bytes [99, 123), overlaps rhs, bytes [100, 1852)",
+               op.result.buffer = op.rhs.buffer, op.result.offset = 99, op.rhs.view.offset = 100);
+    REFUSE_DOT("result, bytes [150, 154), overlaps lhs, bytes [0, 944)", op.repeat = NULL,
+               op.result.buffer = op.lhs.buffer, op.lhs.view.stride = 200, op.result.offset = 150);
+    // Right behind is no overlap.
+    kq_vulkan_quantized_dot behind = good;
+    behind.result.buffer = behind.lhs.buffer;
+    behind.result.offset = G * KQ_Q4_K_BYTES;
+    assert_int_equal(kq_vulkan_quantized_dot_query(e->pack, &behind, &needs), KQ_OK);
+
+    assert_int_equal(kq_vulkan_quantized_dot_query(e->pack, &good, &needs), KQ_OK);
+    assert_in_range(needs.scratch_bytes, 4 * G, 4 * G + 64);
+    REFUSE_SCRATCH("scratch is a null buffer", op.scratch.buffer = VK_NULL_HANDLE);
+    REFUSE_SCRATCH("scratch.offset is 2", op.scratch.offset = 2);
+    REFUSE_SCRATCH("scratch ends at byte", op.scratch.buffer_bytes = needs.scratch_bytes - 1);
+    REFUSE_SCRATCH("scratch, bytes [0, ", op.scratch.buffer = op.result.buffer);
+    REFUSE_SCRATCH("overlaps result", op.scratch.buffer = op.result.buffer);
+    REFUSE_SCRATCH("overlaps lhs", op.scratch.buffer = op.lhs.buffer, op.scratch.offset = 716);
+    REFUSE_SCRATCH("overlaps rhs", op.scratch.buffer = op.rhs.buffer, op.scratch.offset = 4);
+
+    clear(e);
+    check_refused(e, kq_vulkan_quantized_dot_write_set(e->pack, &good, VK_NULL_HANDLE),
+                  KQ_ERROR_ARGUMENT, "set is null");
+    VkCommandBuffer commands = lane_begin(&e->lane, false);
+    clear(e);
+    check_refused(e, kq_vulkan_quantized_dot_record(e->pack, &good, VK_NULL_HANDLE, commands),
+                  KQ_ERROR_ARGUMENT, "set is null");
+    lane_end(&e->lane, false);
+    clear(e);
+    check_refused(e, kq_vulkan_quantized_dot_record(e->pack, &good, e->lane.set, NULL),
+                  KQ_ERROR_ARGUMENT, "command_buffer is null");
+
+    // What was changed each time was good: nothing above was refused for another reason.
+    kq_vulkan_quantized_dot op = good;
+    op.repeat = &good_repeat;
+    clear(e);
+    assert_int_equal(kq_vulkan_quantized_dot_query(e->pack, &op, &needs), KQ_OK);
+    assert_int_equal(kq_vulkan_quantized_dot_write_set(e->pack, &op, e->lane.set), KQ_OK);
+    assert_int_equal(e->report.count, 0);
+    destroy_operands(e, &o);
+    engine_close(e);
+}
+
+static void test_quantize_arguments(void **state)
+{
+    enum { G = 3 };
+    fixture *f = *state;
+    engine *e = &f->engine;
+    engine_open(e, f->shown);
+    operands o = make_operands(e, 4096, 4096, 64, 4);
+    const kq_view view = {.G = G};
+    const kq_vulkan_quantize good = quantize_of(&o, view, view, 0);
+    const uint64_t past = UINT64_MAX;
+    kq_needs needs;
+
+    REFUSE_QUANTIZE("format is none (0)", op.format = (kq_format)0);
+    REFUSE_QUANTIZE("format is Q4_K (1)", op.format = KQ_FORMAT_Q4_K);
+    REFUSE_QUANTIZE("format is unknown (9)", op.format = (kq_format)9);
+    REFUSE_QUANTIZE("values.G is 3 and records.G is 2", op.records.view.G = 2);
+    REFUSE_QUANTIZE("values is a null buffer", op.values.buffer = VK_NULL_HANDLE);
+    REFUSE_QUANTIZE("records is a null buffer", op.records.buffer = VK_NULL_HANDLE);
+    REFUSE_QUANTIZE("status is a null buffer", op.status.buffer = VK_NULL_HANDLE);
+    REFUSE_QUANTIZE("values.value_stride is 6", op.values.view.value_stride = 6);
+    REFUSE_QUANTIZE("values.value_stride is 1", op.values.view.value_stride = 1);
+    REFUSE_QUANTIZE("values.value_stride is -4", op.values.view.value_stride = past - 3);
+    REFUSE_QUANTIZE("values.value_stride is 9223372036854775804",
+                    op.values.view.value_stride = INT64_MAX - 3);
+    REFUSE_QUANTIZE("records.value_stride is 4", op.records.view.value_stride = 4);
+    REFUSE_QUANTIZE("values.stride is -1024", op.values.view.stride = past - 1023);
+    REFUSE_QUANTIZE("records.stride is -292", op.records.view.stride = past - 291);
+    REFUSE_QUANTIZE("records.stride is 291", op.records.view.stride = 291);
+    REFUSE_QUANTIZE("records.stride is 1;", op.records.view.stride = 1);
+    REFUSE_QUANTIZE("records.stride is 0;", op.records.view.stride = KQ_BROADCAST);
+    REFUSE_QUANTIZE("records.stride is 0;", op.records.view.stride = KQ_BROADCAST,
+                    op.values.view.G = 0, op.records.view.G = 0);
+    REFUSE_QUANTIZE("status.offset is 2", op.status.offset = 2);
+    REFUSE_QUANTIZE("values ends at byte 3072, past its buffer's end at 3071",
+                    op.values.buffer_bytes = 3071);
+    REFUSE_QUANTIZE("records ends at byte 876, past its buffer's end at 875",
+                    op.records.buffer_bytes = 875);
+    REFUSE_QUANTIZE("status ends at byte 64, past its buffer's end at 60", op.status.offset = 48,
+                    op.status.buffer_bytes = 60);
+    REFUSE_QUANTIZE("values reaches past 2^64 bytes", op.values.view.offset = past - 1);
+    REFUSE_QUANTIZE("records reaches past 2^64 bytes", op.records.view.stride = INT64_MAX);
+    REFUSE_QUANTIZE("records, bytes [3068, 3944), overlaps values, bytes [0, 3072)",
+                    op.records.buffer = op.values.buffer, op.records.view.offset = 3068);
+    REFUSE_QUANTIZE("records, bytes [1000, 1876), overlaps values, bytes [0, 3072)",
+                    op.values.view.value_stride = 12, op.values.view.stride = 4,
+                    op.records.buffer = op.values.buffer, op.records.view.offset = 1000);
+    REFUSE_QUANTIZE("status, bytes [3056, 3072), overlaps values",
+                    op.status.buffer = op.values.buffer, op.status.buffer_bytes = 4096,
+                    op.status.offset = 3056);
+    REFUSE_QUANTIZE("status, bytes [872, 888), overlaps records",
+                    op.status.buffer = op.records.buffer, op.status.buffer_bytes = 4096,
+                    op.status.offset = 872);
+
+    clear(e);
+    check_refused(e, kq_vulkan_quantize_write_set(e->pack, &good, VK_NULL_HANDLE),
+                  KQ_ERROR_ARGUMENT, "set is null");
+    clear(e);
+    check_refused(e, kq_vulkan_quantize_record(e->pack, &good, e->lane.set, NULL),
+                  KQ_ERROR_ARGUMENT, "command_buffer is null");
+    clear(e);
+    assert_int_equal(kq_vulkan_quantize_query(e->pack, &good, &needs), KQ_OK);
+    assert_int_equal(kq_vulkan_quantize_write_set(e->pack, &good, e->lane.set), KQ_OK);
+    assert_int_equal(e->report.count, 0);
+    destroy_operands(e, &o);
+    engine_close(e);
+}
+
+// --- Padding
+
+// A view that ends inside a word, in a buffer that ends there or a little later in that word.
+static void test_padding(void **state)
+{
+    enum { G = 3 };
+    fixture *f = *state;
+    engine *e = &f->engine;
+    engine_open(e, f->shown);
+    operands o = make_operands(e, 4096, 4096, 64, 256);
+    for (uint64_t at = 1; at <= 3; at++) {
+        for (uint32_t missing = 1; missing <= 4 - at; missing++) {
+            char text[64];
+            kq_needs needs;
+            const kq_view view = {.offset = at, .G = G};
+            snprintf(text, sizeof text, "%u bytes", (unsigned)missing);
+            kq_vulkan_quantized_dot dots[3];
+            for (int i = 0; i < 3; i++) {
+                dots[i] = dot_of(&o, KQ_ORDER_PAIRWISE, view, view, at);
+            }
+            dots[0].lhs.buffer_bytes = operand_end(at, G * KQ_Q4_K_BYTES) - missing;
+            dots[1].rhs.buffer_bytes = operand_end(at, G * KQ_Q8_K_BYTES) - missing;
+            dots[2].result.buffer_bytes = operand_end(at, 4) - missing;
+            for (int i = 0; i < 3; i++) {
+                clear(e);
+                assert_int_equal(kq_vulkan_quantized_dot_query(e->pack, &dots[i], &needs), KQ_OK);
+                assert_int_equal(needs.missing_bytes, missing);
+                assert_null(needs.limit);
+                refuse_dot_work(e, &dots[i], KQ_ERROR_ARGUMENT, text);
+            }
+            kq_vulkan_quantize quantizes[2];
+            for (int i = 0; i < 2; i++) {
+                quantizes[i] = quantize_of(&o, view, view, 0);
+            }
+            quantizes[0].values.buffer_bytes = operand_end(at, G * KQ_BLOCK_BYTES) - missing;
+            quantizes[1].records.buffer_bytes = operand_end(at, G * KQ_Q8_K_BYTES) - missing;
+            for (int i = 0; i < 2; i++) {
+                clear(e);
+                assert_int_equal(kq_vulkan_quantize_query(e->pack, &quantizes[i], &needs), KQ_OK);
+                assert_int_equal(needs.missing_bytes, missing);
+                refuse_quantize_work(e, &quantizes[i], KQ_ERROR_ARGUMENT, text);
+            }
+        }
+    }
+    destroy_operands(e, &o);
+    engine_close(e);
+}
+
+// --- Packs
+
+static VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL find_nothing(VkInstance instance, const char *name)
+{
+    (void)instance;
+    (void)name;
+    return NULL;
+}
+
+// clang-format off
+#define REFUSE_PACK(text, change)                                                                  \
+    do {                                                                                           \
+        kq_vulkan_params params = engine_pack_params(e);                                           \
+        kq_vulkan *pack = e->pack;                                                                 \
+        change;                                                                                    \
+        clear(e);                                                                                  \
+        check_refused(e, kq_vulkan_create(&params, &pack), KQ_ERROR_ARGUMENT, text);               \
+        assert_null(pack);                                                                         \
+    } while (0)
+// clang-format on
+
+static void test_pack_arguments(void **state)
+{
+    fixture *f = *state;
+    engine *e = &f->engine;
+    engine_open(e, f->shown);
+    REFUSE_PACK("get_instance_proc_addr is null", params.get_instance_proc_addr = NULL);
+    REFUSE_PACK("instance is null", params.instance = NULL);
+    REFUSE_PACK("physical_device is null", params.physical_device = NULL);
+    REFUSE_PACK("device is null", params.device = NULL);
+    REFUSE_PACK("caps is 0x1", params.caps = 1);
+    REFUSE_PACK("ops is 0x1;", params.ops = 1);
+    REFUSE_PACK("ops is 0x8;", params.ops = 8);
+    REFUSE_PACK("does not lead to vk", params.get_instance_proc_addr = find_nothing);
+
+    // Kernels that were not asked for are not compiled, and can't be used.
+    operands o = make_operands(e, 2048, 512, 64, 64);
+    const kq_view view = {.G = 1};
+    const kq_vulkan_quantize quantize = quantize_of(&o, view, view, 0);
+    const kq_vulkan_quantized_dot dot = dot_of(&o, KQ_ORDER_PAIRWISE, view, view, 0);
+    kq_vulkan *all = e->pack;
+    kq_vulkan_params params = engine_pack_params(e);
+    params.ops = 1u << KQ_OP_QUANTIZE;
+    clear(e);
+    assert_int_equal(kq_vulkan_create(&params, &e->pack), KQ_OK);
+    assert_int_equal(wrapped_vulkan_calls(&e->wrapped, "vkCreateComputePipelines"),
+                     wrapped_vulkan_kernels(KQ_OP_QUANTIZE));
+    assert_int_equal(kq_vulkan_quantize_write_set(e->pack, &quantize, e->lane.set), KQ_OK);
+    refuse_dot_work(e, &dot, KQ_ERROR_ARGUMENT, "ops");
+    kq_vulkan_destroy(&e->pack);
+    params.ops = 1u << KQ_OP_QUANTIZED_DOT;
+    clear(e);
+    assert_int_equal(kq_vulkan_create(&params, &e->pack), KQ_OK);
+    assert_int_equal(wrapped_vulkan_calls(&e->wrapped, "vkCreateComputePipelines"),
+                     wrapped_vulkan_kernels(KQ_OP_QUANTIZED_DOT));
+    assert_int_equal(kq_vulkan_quantized_dot_write_set(e->pack, &dot, e->lane.set), KQ_OK);
+    refuse_quantize_work(e, &quantize, KQ_ERROR_ARGUMENT, "ops");
+    kq_vulkan_destroy(&e->pack);
+    e->pack = all;
+    destroy_operands(e, &o);
+    engine_close(e);
+}
+
+// An allocator that counts; it hides where malloc put the block in front of it.
+static void *VKAPI_CALL count_allocation(void *user, size_t bytes, size_t alignment,
+                                         VkSystemAllocationScope scope)
+{
+    (void)scope;
+    size_t step = alignment < 2 * sizeof(size_t) ? 2 * sizeof(size_t) : alignment;
+    unsigned char *block = malloc(bytes + 2 * step);
+    if (block == NULL) {
+        return NULL;
+    }
+    unsigned char *memory = block + 2 * step - (uintptr_t)block % step;
+    memcpy(memory - sizeof block, &block, sizeof block);
+    memcpy(memory - sizeof block - sizeof bytes, &bytes, sizeof bytes);
+    ++*(int *)user;
+    return memory;
+}
+
+static void VKAPI_CALL count_free(void *user, void *memory)
+{
+    unsigned char *block = NULL;
+    if (memory != NULL) {
+        memcpy(&block, (unsigned char *)memory - sizeof block, sizeof block);
+        free(block);
+        --*(int *)user;
+    }
+}
+
+static void *VKAPI_CALL count_reallocation(void *user, void *memory, size_t bytes, size_t alignment,
+                                           VkSystemAllocationScope scope)
+{
+    void *moved = bytes > 0 ? count_allocation(user, bytes, alignment, scope) : NULL;
+    if (moved != NULL && memory != NULL) {
+        size_t had = 0;
+        memcpy(&had, (unsigned char *)memory - sizeof(void *) - sizeof had, sizeof had);
+        memcpy(moved, memory, had < bytes ? had : bytes);
+    }
+    if (moved != NULL || bytes == 0) {
+        count_free(user, memory);
+    }
+    return moved;
+}
+
+// The caller's allocator and pipeline cache are used, the former for all that is made and
+// destroyed.
+static void test_pack_options(void **state)
+{
+    fixture *f = *state;
+    engine *e = &f->engine;
+    int blocks = 0;
+    engine_open(e, f->shown);
+    const VkAllocationCallbacks allocator = {
+        .pUserData = &blocks,
+        .pfnAllocation = count_allocation,
+        .pfnReallocation = count_reallocation,
+        .pfnFree = count_free,
+    };
+    VkPipelineCacheCreateInfo info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+    VkPipelineCache cache = VK_NULL_HANDLE;
+    assert_int_equal(e->vk.vkCreatePipelineCache(e->device, &info, NULL, &cache), VK_SUCCESS);
+    kq_vulkan_params params = engine_pack_params(e);
+    kq_vulkan *packs[2] = {NULL, NULL};
+    params.pipeline_cache = cache;
+    params.allocator = &allocator;
+    params.api_version = VK_API_VERSION_1_0;
+    clear(e);
+    assert_int_equal(kq_vulkan_create(&params, &packs[0]), KQ_OK);
+    // Two layouts, and of each kernel a module and a pipeline.
+    unsigned kernels =
+        wrapped_vulkan_kernels(KQ_OP_QUANTIZE) + wrapped_vulkan_kernels(KQ_OP_QUANTIZED_DOT);
+    assert_int_equal(e->wrapped.counts.with_allocator, 2 + 2 * kernels);
+    params.allocator = NULL;
+    clear(e);
+    assert_int_equal(kq_vulkan_create(&params, &packs[1]), KQ_OK);
+    assert_int_equal(e->wrapped.counts.with_allocator, 0);
+    kq_vulkan_destroy(&packs[0]);
+    assert_int_equal(blocks, 0);
+    kq_vulkan_destroy(&packs[1]);
+    kq_vulkan_destroy(&packs[1]);
+    e->vk.vkDestroyPipelineCache(e->device, cache, NULL);
+    engine_close(e);
+}
+
+// --- Limits
+
+typedef struct limit_case {
+    uint32_t G;
+    kq_order order;
+    uint64_t offset;
+    kq_repeat repeat;
+    bool fits;
+} limit_case;
+
+// Asked from any number: the largest that fits does fit, and runs; one more does not.
+static void check_largest_dot(engine *e, operands *o, const limit_case *c, bool is_G)
+{
+    kq_repeat repeat = c->repeat;
+    const kq_view lhs = {.offset = c->offset, .G = c->G};
+    const kq_view rhs = {.offset = c->offset + 1, .G = c->G};
+    kq_vulkan_quantized_dot op = dot_of(o, c->order, lhs, rhs, c->offset + 2);
+    kq_needs needs;
+    kq_needs again;
+    op.repeat = &repeat;
+    op.lhs.buffer_bytes = (uint64_t)1 << 50;
+    op.rhs.buffer_bytes = (uint64_t)1 << 50;
+    op.result.buffer_bytes = (uint64_t)1 << 50;
+    clear(e);
+    assert_int_equal(kq_vulkan_quantized_dot_query(e->pack, &op, &needs), KQ_OK);
+    uint32_t largest = is_G ? needs.largest_G : needs.largest_count;
+    uint32_t *number = is_G ? &op.lhs.view.G : &repeat.count[0];
+    assert_true(largest < UINT32_MAX);
+    if (!is_G && largest == 0) {
+        return;  // not even one dot; no dot at all is always possible
+    }
+
+    *number = largest + (largest > 0 ? 1 : 0);  // where it is 0 not even that fits
+    op.rhs.view.G = op.lhs.view.G;
+    assert_int_equal(kq_vulkan_quantized_dot_query(e->pack, &op, &again), KQ_OK);
+    assert_non_null(again.limit);
+    assert_true(again.needed > again.limit_value);
+    assert_int_equal(is_G ? again.largest_G : again.largest_count, largest);
+    if (largest == 0) {
+        return;
+    }
+
+    *number = largest;
+    op.rhs.view.G = op.lhs.view.G;
+    assert_int_equal(kq_vulkan_quantized_dot_query(e->pack, &op, &again), KQ_OK);
+    assert_null(again.limit);
+    assert_int_equal(is_G ? again.largest_G : again.largest_count, largest);
+    op.lhs.buffer_bytes = o->at[KQ_LHS].bytes;
+    op.rhs.buffer_bytes = o->at[KQ_RHS].bytes;
+    op.result.buffer_bytes = o->at[KQ_RESULT].bytes;
+    operand_fill(&o->at[KQ_RESULT], 0, NULL, 0);
+    operand_fill(&o->at[KQ_SCRATCH], 0, NULL, 0);
+    expect_dot(o, &op);
+    check_dot(e, o, &op, false);
+}
+
+static void check_limits(fixture *f, const limit_case *cases, size_t count, const char *limit,
+                         uint64_t value)
+{
+    engine *e = &f->engine;
+    engine_open(e, f->shown);
+    // Room for what fits; the ends of what does not are only claimed.
+    operands o = make_operands(e, 2 << 20, 2 << 20, 2 << 20, 2 << 20);
+    draw_q4_k(1, (2 << 20) / KQ_Q4_K_BYTES, o.at[KQ_LHS].host);
+    draw_q8_k(2, (2 << 20) / KQ_Q8_K_BYTES, o.at[KQ_RHS].host);
+    memcpy(o.at[KQ_LHS].expected, o.at[KQ_LHS].host, 2 << 20);
+    memcpy(o.at[KQ_RHS].expected, o.at[KQ_RHS].host, 2 << 20);
+    for (size_t i = 0; i < count; i++) {
+        const limit_case *c = &cases[i];
+        const kq_view lhs = {.offset = c->offset, .G = c->G};
+        const kq_view rhs = {.offset = c->offset + 1, .G = c->G};
+        kq_vulkan_quantized_dot op = dot_of(&o, c->order, lhs, rhs, c->offset + 2);
+        kq_needs needs;
+        op.repeat = &c->repeat;
+        op.lhs.buffer_bytes = (uint64_t)1 << 50;
+        op.rhs.buffer_bytes = (uint64_t)1 << 50;
+        op.result.buffer_bytes = (uint64_t)1 << 50;
+        op.scratch.buffer_bytes = (uint64_t)1 << 50;
+        assert_int_equal(kq_vulkan_quantized_dot_query(e->pack, &op, &needs), KQ_OK);
+        if (c->fits) {
+            assert_null(needs.limit);
+            assert_int_equal(needs.limit_value, 0);
+        } else {
+            assert_non_null(needs.limit);
+            assert_non_null(strstr(needs.limit, limit));
+            assert_true(needs.limit_value == value);
+            assert_true(needs.needed > value);
+            char text[128];
+            snprintf(text, sizeof text, "%s is %llu; %llu", needs.limit, (unsigned long long)value,
+                     (unsigned long long)needs.needed);
+            refuse_dot_work(e, &op, KQ_ERROR_UNSUPPORTED, text);
+        }
+        check_largest_dot(e, &o, c, true);
+        check_largest_dot(e, &o, c, false);
+    }
+    destroy_operands(e, &o);
+    engine_close(e);
+}
+
+static void test_range_limit(void **state)
+{
+    // 1 MiB is 3591 records of rhs and an offset, or scratch of 2^18 words.
+    static const limit_case cases[] = {
+        {3592, KQ_ORDER_SEQUENTIAL, 0, {{1, 1}, {0, 0}, {0, 0}, {4, 4}}, false},
+        {3590, KQ_ORDER_SEQUENTIAL, 0, {{1, 1}, {4, 0}, {4, 0}, {4, 4}}, true},
+        {3592, KQ_ORDER_PAIRWISE, 7, {{1, 1}, {4, 0}, {292, 0}, {4, 4}}, false},
+        {100, KQ_ORDER_PAIRWISE, 1, {{4000, 1}, {144, 0}, {0, 0}, {4, 4}}, false},
+        {100, KQ_ORDER_SEQUENTIAL, 2, {{2, 3}, {4, 0}, {0, 8}, {4, 1 << 17}}, true},
+        {1, KQ_ORDER_SEQUENTIAL, 0, {{2, 1}, {0, 0}, {0, 0}, {1 << 20, 4}}, false},
+    };
+    check_limits(*state, cases, sizeof cases / sizeof *cases, "maxStorageBufferRange", 1 << 20);
+}
+
+static void test_group_limit(void **state)
+{
+    // 7 by 7 workgroups of 64 lanes: 3136 terms.
+    static const limit_case cases[] = {
+        {3136, KQ_ORDER_SEQUENTIAL, 0, {{1, 1}, {4, 0}, {4, 0}, {4, 4}}, true},
+        {3137, KQ_ORDER_PAIRWISE, 0, {{1, 1}, {4, 0}, {4, 0}, {4, 4}}, false},
+        {4, KQ_ORDER_PAIRWISE, 3, {{785, 1}, {4, 0}, {4, 0}, {4, 4}}, false},
+        {4, KQ_ORDER_SEQUENTIAL, 3, {{28, 28}, {4, 144}, {4, 292}, {4, 4096}}, true},
+        {10, KQ_ORDER_PAIRWISE, 1, {{1000, 1}, {4, 0}, {0, 0}, {4, 4}}, false},
+        {0, KQ_ORDER_PAIRWISE, 0, {{3137, 1}, {0, 0}, {0, 0}, {4, 4}}, false},
+        {0, KQ_ORDER_SEQUENTIAL, 0, {{3137, 1}, {0, 0}, {0, 0}, {4, 4}}, false},
+    };
+    check_limits(*state, cases, sizeof cases / sizeof *cases, "maxComputeWorkGroupCount", 49);
+}
+
+// The same of quantize. What limits it is the range of values, and workgroups of 4 blocks.
+static void test_quantize_limits(void **state)
+{
+    fixture *f = *state;
+    engine *e = &f->engine;
+    engine_open(e, f->shown);
+    operands o = make_operands(e, 2 << 20, 2 << 20, 64, 4);
+    kq_vulkan_quantize op =
+        quantize_of(&o, (kq_view){.offset = 5, .G = 5000}, (kq_view){.offset = 6, .G = 5000}, 4);
+    kq_needs needs;
+    op.values.buffer_bytes = (uint64_t)1 << 50;
+    assert_int_equal(kq_vulkan_quantize_query(e->pack, &op, &needs), KQ_OK);
+    bool is_range = f->shown.max_groups == 0;
+    uint32_t largest = is_range ? 1023 : 49 * 4;
+    assert_non_null(needs.limit);
+    assert_non_null(
+        strstr(needs.limit, is_range ? "maxStorageBufferRange" : "maxComputeWorkGroupCount"));
+    assert_int_equal(needs.largest_G, largest);
+    refuse_quantize_work(e, &op, KQ_ERROR_UNSUPPORTED, needs.limit);
+    for (uint32_t more = 0; more < 2; more++) {
+        op.values.view.G = largest + more;
+        op.records.view.G = largest + more;
+        assert_int_equal(kq_vulkan_quantize_query(e->pack, &op, &needs), KQ_OK);
+        assert_int_equal(needs.limit != NULL, more);
+        assert_int_equal(needs.largest_G, largest);
+    }
+    op.values.view.G = largest;
+    op.records.view.G = largest;
+    op.values.buffer_bytes = o.at[KQ_VALUES].bytes;
+    kq_status status = KQ_STATUS_PRESET;
+    kq_shape shape;
+    const kq_operation operation = {
+        .op = KQ_OP_QUANTIZE,
+        .format = KQ_FORMAT_Q8_K,
+        .operands[KQ_VALUES] = {1, o.at[KQ_VALUES].bytes, op.values.view},
+        .operands[KQ_RECORDS] = {2, o.at[KQ_RECORDS].bytes, op.records.view},
+        .operands[KQ_STATUS] = {3, 64, {.offset = 4}},
+    };
+    const kq_errors errors = {0};
+    assert_int_equal(kq_shape_make(&operation, &errors, &shape), KQ_OK);
+    draw_values(4, (2 << 20) / KQ_BLOCK_BYTES, o.at[KQ_VALUES].host);
+    memcpy(o.at[KQ_VALUES].expected, o.at[KQ_VALUES].host, 2 << 20);
+    fill_status(&o.at[KQ_STATUS], 4);
+    kq_reference_quantize(&shape, o.at[KQ_VALUES].host, o.at[KQ_RECORDS].expected, &status);
+    expect_status(&o.at[KQ_STATUS], 4, status.lowest_bad, status.bad_count, status.done_count);
+    check_quantize(e, &o, &op, false);
+    destroy_operands(e, &o);
+    engine_close(e);
+}
+
+// --- All of it
+
+int main(int argc, char **argv)
+{
+    static fixture plain;
+    static fixture small_range;
+    static fixture few_groups;
+    if (argc > 1) {
+        plain.shown.validation = wrapped_vulkan_validation(argv[1]);
+    }
+    if (!engine_is_possible(plain.shown.validation)) {
+        return EXIT_SKIP;
+    }
+    small_range = plain;
+    small_range.shown.max_storage_buffer_range = 1 << 20;
+    few_groups = plain;
+    few_groups.shown.max_groups = 7;
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(test_dot_arguments, &plain),
+        cmocka_unit_test_prestate(test_quantize_arguments, &plain),
+        cmocka_unit_test_prestate(test_padding, &plain),
+        cmocka_unit_test_prestate(test_pack_arguments, &plain),
+        cmocka_unit_test_prestate(test_pack_options, &plain),
+        cmocka_unit_test_prestate(test_range_limit, &small_range),
+        cmocka_unit_test_prestate(test_group_limit, &few_groups),
+        {"test_quantize_limits: range", test_quantize_limits, NULL, NULL, &small_range},
+        {"test_quantize_limits: groups", test_quantize_limits, NULL, NULL, &few_groups},
+    };
+    int failed = cmocka_run_group_tests_name("vulkan_refusal", tests, NULL, NULL);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
