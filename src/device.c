@@ -110,7 +110,7 @@ static const kq_backend *backend_of_id(const char *name)
     for (int b = 0; name != NULL && b < BACKEND_COUNT; b++) {
         size_t length = strlen(backends[b]->name);
         if (strncmp(name, backends[b]->name, length) == 0 &&
-            (name[length] == ':' || name[length] == '\0')) {
+            (name[length] == ':' || backends[b]->api == KQ_API_REFERENCE)) {
             return backends[b];
         }
     }
@@ -159,6 +159,7 @@ kq_result kq_device_create(const kq_device_params *params, kq_device **device)
     }
     d->info = infos[chosen];
     d->errors = params->errors;
+    d->ops = params->ops;
     uint32_t index = 0;
     for (uint32_t i = 0; i < chosen; i++) {
         index += infos[i].api == d->info.api;
@@ -225,8 +226,13 @@ void kq_buffer_destroy(kq_buffer **buffer)
     }
 }
 
-static kq_result check_range(const kq_buffer *buffer, uint64_t offset, uint64_t bytes)
+static kq_result check_range(const kq_buffer *buffer, uint64_t offset, const void *data,
+                             uint64_t bytes)
 {
+    if (data == NULL && bytes > 0) {
+        return kq_fail(&buffer->device->errors, KQ_ERROR_ARGUMENT,
+                       "data is null; %" PRIu64 " bytes are to be copied", bytes);
+    }
     if (offset <= buffer->bytes && bytes <= buffer->bytes - offset) {
         return KQ_OK;
     }
@@ -237,7 +243,7 @@ static kq_result check_range(const kq_buffer *buffer, uint64_t offset, uint64_t 
 
 kq_result kq_buffer_upload(kq_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes)
 {
-    kq_result result = check_range(buffer, offset, bytes);
+    kq_result result = check_range(buffer, offset, data, bytes);
     if (result != KQ_OK || bytes == 0) {
         return result;
     }
@@ -246,7 +252,7 @@ kq_result kq_buffer_upload(kq_buffer *buffer, uint64_t offset, const void *data,
 
 kq_result kq_buffer_download(kq_buffer *buffer, uint64_t offset, void *data, uint64_t bytes)
 {
-    kq_result result = check_range(buffer, offset, bytes);
+    kq_result result = check_range(buffer, offset, data, bytes);
     if (result != KQ_OK || bytes == 0) {
         return result;
     }
@@ -289,7 +295,7 @@ static kq_result report_domain(const kq_quantize_args *args, const kq_shape *sha
         }
     }
     domain.reason = kq_block_reason(block, 0, &domain.element);
-    if (args->domain != NULL) {
+    if (args->domain != NULL && domain.reason != KQ_REASON_NONE) {
         *args->domain = domain;
     }
     if (domain.reason == KQ_REASON_NONFINITE_INPUT) {
@@ -310,6 +316,16 @@ static kq_result report_domain(const kq_quantize_args *args, const kq_shape *sha
                    domain.record);
 }
 
+// Every backend compiles, or need not, the kernels of the operations that were asked for.
+static kq_result check_op(const kq_device *device, kq_op op, const char *name)
+{
+    return device->ops == 0 || (device->ops & 1u << op) != 0
+               ? KQ_OK
+               : kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
+                         "the device was created with ops = 0x%" PRIX32 ", without %s",
+                         device->ops, name);
+}
+
 kq_result kq_quantize(kq_device *device, const kq_quantize_args *args)
 {
     kq_shape shape;
@@ -320,8 +336,11 @@ kq_result kq_quantize(kq_device *device, const kq_quantize_args *args)
         // Status lies apart, in no buffer of the caller's.
         .operands[KQ_STATUS] = {.buffer = UINT64_MAX, .buffer_bytes = sizeof status},
     };
-    kq_result result = fill_operand(device, "values", args->values.buffer, &args->values.view,
-                                    &operation.operands[KQ_VALUES]);
+    kq_result result = check_op(device, KQ_OP_QUANTIZE, "KQ_OP_QUANTIZE");
+    if (result == KQ_OK) {
+        result = fill_operand(device, "values", args->values.buffer, &args->values.view,
+                              &operation.operands[KQ_VALUES]);
+    }
     if (result == KQ_OK) {
         result = fill_operand(device, "records", args->records.buffer, &args->records.view,
                               &operation.operands[KQ_RECORDS]);
@@ -358,8 +377,11 @@ kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args)
         .repeat = args->repeat,
     };
     kq_view result_view = {.offset = args->result_offset};
-    kq_result result =
-        fill_operand(device, "lhs", args->lhs.buffer, &args->lhs.view, &operation.operands[KQ_LHS]);
+    kq_result result = check_op(device, KQ_OP_QUANTIZED_DOT, "KQ_OP_QUANTIZED_DOT");
+    if (result == KQ_OK) {
+        result = fill_operand(device, "lhs", args->lhs.buffer, &args->lhs.view,
+                              &operation.operands[KQ_LHS]);
+    }
     if (result == KQ_OK) {
         result = fill_operand(device, "rhs", args->rhs.buffer, &args->rhs.view,
                               &operation.operands[KQ_RHS]);

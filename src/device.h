@@ -12,6 +12,7 @@ struct kq_device {
     void *self;  // the backend's own part
     kq_device_info info;
     kq_errors errors;
+    uint32_t ops;  // of kq_device_params
 };
 
 struct kq_buffer {

@@ -210,7 +210,7 @@ static kq_result make_quantize(const checker *c)
 
 static kq_result resolve_repeat(const checker *c)
 {
-    static const char *const fields[2] = {"step[0]", "step[1]"};
+    static const char *const roles[3] = {"lhs", "rhs", "result"};
     const kq_repeat *repeat = c->operation->repeat;
     kq_shape *s = c->shape;
     s->count[0] = 1;
@@ -225,13 +225,18 @@ static kq_result resolve_repeat(const checker *c)
         s->extents[KQ_RHS].step[k] = repeat->rhs_step[k];
         s->extents[KQ_RESULT].step[k] = repeat->result_step[k];
         for (int role = KQ_LHS; role <= KQ_RESULT; role++) {
-            r = r != KQ_OK ? r : check_not_negative(c, role, fields[k], s->extents[role].step[k]);
+            uint64_t step = s->extents[role].step[k];
+            if (r == KQ_OK && step > INT64_MAX) {
+                r = kq_fail(c->errors, KQ_ERROR_ARGUMENT,
+                            "repeat.%s_step[%d] is -%" PRIu64 "; it can't be negative", roles[role],
+                            k, UINT64_MAX - step + 1);
+            }
         }
         if (r == KQ_OK && s->count[k] > 1 && repeat->result_step[k] < 4) {
             r = kq_fail(c->errors, KQ_ERROR_ARGUMENT,
-                        "result.%s is %" PRIu64 "; with a count of %" PRIu32
+                        "repeat.result_step[%d] is %" PRIu64 "; with a count of %" PRIu32
                         " it must be at least 4",
-                        fields[k], repeat->result_step[k], s->count[k]);
+                        k, repeat->result_step[k], s->count[k]);
         }
     }
     if (r == KQ_OK && s->count[0] > 1 && s->count[1] > 1) {
@@ -244,7 +249,7 @@ static kq_result resolve_repeat(const checker *c)
         if (!(fits[0] && repeat->result_step[1] >= span[0]) &&
             !(fits[1] && repeat->result_step[0] >= span[1])) {
             r = kq_fail(c->errors, KQ_ERROR_ARGUMENT,
-                        "result.step is {%" PRIu64 ", %" PRIu64 "} with counts {%" PRIu32
+                        "repeat.result_step is {%" PRIu64 ", %" PRIu64 "} with counts {%" PRIu32
                         ", %" PRIu32 "}; results overlap, for neither step spans all the other's",
                         repeat->result_step[0], repeat->result_step[1], s->count[0], s->count[1]);
         }

@@ -306,6 +306,14 @@ static kq_operation dot_operation(const kq_vulkan_quantized_dot *op)
     };
 }
 
+static kq_result check_pointers(const kq_vulkan *pack, const void *op, const void *needs)
+{
+    if (op != NULL && needs != NULL) {
+        return KQ_OK;
+    }
+    return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "%s is null", op == NULL ? "op" : "needs");
+}
+
 // A plan that fits, of kernels that the pack has.
 static kq_result make_plan(const kq_vulkan *pack, const kq_operation *operation, kq_plan *plan)
 {
@@ -393,6 +401,9 @@ static kq_result record(const kq_vulkan *pack, const kq_operation *operation, Vk
 kq_result kq_vulkan_quantize_query(const kq_vulkan *pack, const kq_vulkan_quantize *op,
                                    kq_needs *needs)
 {
+    if (check_pointers(pack, op, needs) != KQ_OK) {
+        return KQ_ERROR_ARGUMENT;
+    }
     kq_operation operation = quantize_operation(op);
     return kq_plan_query(&operation, &pack->limits, &pack->errors, needs);
 }
@@ -400,6 +411,9 @@ kq_result kq_vulkan_quantize_query(const kq_vulkan *pack, const kq_vulkan_quanti
 kq_result kq_vulkan_quantized_dot_query(const kq_vulkan *pack, const kq_vulkan_quantized_dot *op,
                                         kq_needs *needs)
 {
+    if (check_pointers(pack, op, needs) != KQ_OK) {
+        return KQ_ERROR_ARGUMENT;
+    }
     kq_operation operation = dot_operation(op);
     return kq_plan_query(&operation, &pack->limits, &pack->errors, needs);
 }
@@ -407,6 +421,9 @@ kq_result kq_vulkan_quantized_dot_query(const kq_vulkan *pack, const kq_vulkan_q
 kq_result kq_vulkan_quantize_write_set(const kq_vulkan *pack, const kq_vulkan_quantize *op,
                                        VkDescriptorSet set)
 {
+    if (check_pointers(pack, op, op) != KQ_OK) {
+        return KQ_ERROR_ARGUMENT;
+    }
     kq_operation operation = quantize_operation(op);
     return write_set(pack, &operation, set);
 }
@@ -414,6 +431,9 @@ kq_result kq_vulkan_quantize_write_set(const kq_vulkan *pack, const kq_vulkan_qu
 kq_result kq_vulkan_quantized_dot_write_set(const kq_vulkan *pack,
                                             const kq_vulkan_quantized_dot *op, VkDescriptorSet set)
 {
+    if (check_pointers(pack, op, op) != KQ_OK) {
+        return KQ_ERROR_ARGUMENT;
+    }
     kq_operation operation = dot_operation(op);
     return write_set(pack, &operation, set);
 }
@@ -421,6 +441,9 @@ kq_result kq_vulkan_quantized_dot_write_set(const kq_vulkan *pack,
 kq_result kq_vulkan_quantize_record(const kq_vulkan *pack, const kq_vulkan_quantize *op,
                                     VkDescriptorSet set, VkCommandBuffer command_buffer)
 {
+    if (check_pointers(pack, op, op) != KQ_OK) {
+        return KQ_ERROR_ARGUMENT;
+    }
     kq_operation operation = quantize_operation(op);
     return record(pack, &operation, set, command_buffer);
 }
@@ -428,6 +451,9 @@ kq_result kq_vulkan_quantize_record(const kq_vulkan *pack, const kq_vulkan_quant
 kq_result kq_vulkan_quantized_dot_record(const kq_vulkan *pack, const kq_vulkan_quantized_dot *op,
                                          VkDescriptorSet set, VkCommandBuffer command_buffer)
 {
+    if (check_pointers(pack, op, op) != KQ_OK) {
+        return KQ_ERROR_ARGUMENT;
+    }
     kq_operation operation = dot_operation(op);
     return record(pack, &operation, set, command_buffer);
 }

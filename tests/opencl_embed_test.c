@@ -324,17 +324,6 @@ static void test_no_records(void **state)
 
 // --- Sub-buffers
 
-// A region of parent from its place-th aligned block of `step` bytes on.
-static cl_mem make_region(const engine *e, const operand *parent, size_t origin, size_t bytes)
-{
-    const cl_buffer_region region = {origin, bytes};
-    cl_int code = CL_SUCCESS;
-    cl_mem made = e->cl.clCreateSubBuffer(parent->buffer, CL_MEM_READ_WRITE,
-                                          CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
-    assert_int_equal(code, CL_SUCCESS);
-    return made;
-}
-
 // All operands of an operation are regions of one buffer, which ends with the last; inside a region
 // an operand starts at an odd byte. What is not an output stays as it was.
 static void test_sub_buffers(void **state)
@@ -350,7 +339,7 @@ static void test_sub_buffers(void **state)
     cl_mem regions[4];
     const size_t sizes[4] = {operand_end(1, lhs_bytes), operand_end(2, rhs_bytes), 8, 64};
     for (size_t i = 0; i < 4; i++) {
-        regions[i] = make_region(e, &parent, i * step, sizes[i]);
+        regions[i] = operand_region(e, &parent, i * step, sizes[i]);
     }
     for (unsigned order = 0; order < 2; order++) {
         operand_fill(e, &parent, 0, NULL, 0);
@@ -389,7 +378,7 @@ static void test_sub_buffers(void **state)
     const size_t places[3] = {step, 0, 2 * step};
     const size_t quantize_sizes[3] = {5 * KQ_BLOCK_BYTES + 4, operand_end(3, rhs_bytes), 32};
     for (size_t i = 0; i < 3; i++) {
-        regions[i] = make_region(e, &parent, places[i], quantize_sizes[i]);
+        regions[i] = operand_region(e, &parent, places[i], quantize_sizes[i]);
     }
     fill_status(e, &parent, 2 * step + 12);
     memcpy(parent.expected + step + 1, w->values, 5 * KQ_BLOCK_BYTES);

@@ -24,7 +24,7 @@ int engine_read_options(int argc, char **argv, bool needs_vectors, engine_option
             options->il = WRAPPED_IL_CORE;
         } else if (strcmp(argv[i], "--quick") == 0) {
             options->is_quick = true;
-        } else if (needs_vectors && argv[i][0] != '-' && add_vectors(&options->vectors, argv[i])) {
+        } else if (argv[i][0] != '-' && add_vectors(&options->vectors, argv[i])) {
             has_vectors = true;
         } else {
             fprintf(stderr, "%s is not to be used\n", argv[i]);
@@ -254,6 +254,16 @@ void operand_check(const engine *e, const operand *o, const char *what)
         }
     }
     free(got);
+}
+
+cl_mem operand_region(const engine *e, const operand *parent, size_t origin, size_t bytes)
+{
+    const cl_buffer_region region = {origin, bytes};
+    cl_int code = CL_SUCCESS;
+    cl_mem made = e->cl.clCreateSubBuffer(parent->buffer, CL_MEM_READ_WRITE,
+                                          CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    return made;
 }
 
 size_t operand_end(uint64_t offset, size_t bytes)

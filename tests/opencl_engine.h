@@ -104,6 +104,9 @@ void operand_check(const engine *e, const operand *o, const char *what);
 // Writes what is expected into the buffer.
 void operand_write(const engine *e, const operand *o);
 
+// A sub-buffer. origin is a multiple of the engine's alignment.
+cl_mem operand_region(const engine *e, const operand *parent, size_t origin, size_t bytes);
+
 // The end of the last word that holds a byte of a range.
 size_t operand_end(uint64_t offset, size_t bytes);
 

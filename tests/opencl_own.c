@@ -158,7 +158,7 @@ int own_start(int argc, char **argv, bool needs_vectors)
             own.wrapped.il = WRAPPED_IL_CORE;
         } else if (strcmp(argv[i], "--quick") == 0) {
             own.is_quick = true;
-        } else if (needs_vectors && argv[i][0] != '-' && add_vectors(&own.vectors, argv[i])) {
+        } else if (argv[i][0] != '-' && add_vectors(&own.vectors, argv[i])) {
             has_vectors = true;
         } else {
             fprintf(stderr, "%s is not to be used\n", argv[i]);

@@ -82,7 +82,7 @@ typedef struct kq_errors {
     void *user;
 } kq_errors;
 
-// --- Views: where G records (or blocks) lie in a buffer
+// --- Views: where G records (or blocks) lie in a buffer (CONTRACT.md, Views)
 
 // A stride of 0 bytes: the same record, or the same value, each time. Inputs only.
 #define KQ_BROADCAST UINT64_MAX
@@ -97,7 +97,7 @@ typedef struct kq_view {
     uint32_t G;             // records; may be 0, then nothing is read and the buffer may be null
 } kq_view;
 
-// The caller's two nested loops over single dots: count[0] is the inner one. Each dot has the bits
+// The caller's two nested loops over single dots (CONTRACT.md, Repeats): count[0] is the inner one. Each dot has the bits
 // it has alone. Dot (i, j) takes its operands and puts its result (i * step[0] + j * step[1]) bytes
 // further on than dot (0, 0). A count of 0 does nothing. NULL in place of a repeat is one dot.
 typedef struct kq_repeat {
@@ -108,7 +108,7 @@ typedef struct kq_repeat {
                               // the whole span of the other, so that no results overlap
 } kq_repeat;
 
-// --- Domain errors of quantize (CONTRACT.md, Numbers)
+// --- Domain errors of quantize (CONTRACT.md, Domain errors)
 
 typedef enum kq_reason {
     KQ_REASON_NONE = 0,
@@ -223,7 +223,8 @@ KQ_API const kq_device_info *kq_device_get_info(const kq_device *device);
 
 // Memory on a device, of any size from 1 byte, contents undefined. Padding that kernels need is the
 // library's. Upload and download copy bytes [offset, offset + bytes) and block; a range past the
-// end is KQ_ERROR_ARGUMENT. Destroy waits for nothing, for nothing is ever pending.
+// end is KQ_ERROR_ARGUMENT. Destroy waits for nothing, for nothing is ever
+// pending; *buffer may be NULL and is set to NULL.
 typedef struct kq_buffer kq_buffer;
 
 KQ_API kq_result kq_buffer_create(kq_device *device, uint64_t bytes, kq_buffer **buffer);

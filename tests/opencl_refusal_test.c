@@ -1,0 +1,665 @@
+// What level 2 refuses: every argument that breaks a rule, with the words for it and nothing
+// enqueued; devices that can't do it; calls that fail. Linked with levels 1 and 2 alone.
+//
+// Runs on device 0 of the OpenCL drivers that the environment shows. Exits with 77 where there is
+// none. Usage: opencl_refusal_test [--expect=TEXT] [--il] [--quick] TEXT must occur in the name of
+// device or platform. --il: the SPIR-V modules are what runs, if need be translated for the driver.
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "opencl_engine.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct fixture {
+    engine_options options;
+    engine engine;
+} fixture;
+
+static fixture f;
+
+static int open_engine(void **state)
+{
+    wrapped_opencl_watch(true);
+    engine_open(&f.engine, &f.options);
+    *state = &f.engine;
+    return 0;
+}
+
+static void test_close(void **state)
+{
+    engine_close(*state);
+}
+
+// --- Refusals
+
+static void clear(engine *e)
+{
+    wrapped_opencl_reset(&e->wrapped);
+    memset(&e->report, 0, sizeof e->report);
+}
+
+static void check_report(const engine *e, kq_result result, kq_result expected, const char *text)
+{
+    if (e->report.count != 1 || strstr(e->report.reason, text) == NULL) {
+        fail_msg("%u reports, the last \"%s\"; it should hold \"%s\"", e->report.count,
+                 e->report.reason, text);
+    }
+    assert_int_equal(result, expected);
+    assert_int_equal(e->report.result, expected);
+}
+
+// The call was refused with one report that holds the text. Of the driver no more was asked than
+// what the buffers are.
+static void check_refused(const engine *e, kq_result result, kq_result expected, const char *text)
+{
+    check_report(e, result, expected, text);
+    assert_int_equal(e->wrapped.call_count,
+                     wrapped_opencl_calls(&e->wrapped, "clGetMemObjectInfo"));
+}
+
+static void refuse_dot_work(engine *e, const kq_opencl_quantized_dot *op, const char *text)
+{
+    cl_event event = NULL;
+    clear(e);
+    kq_result result = kq_opencl_quantized_dot_enqueue(e->pack, op, e->queue, 0, NULL, &event);
+    check_refused(e, result, KQ_ERROR_ARGUMENT, text);
+    assert_null(event);
+}
+
+static void refuse_quantize_work(engine *e, const kq_opencl_quantize *op, const char *text)
+{
+    cl_event event = NULL;
+    clear(e);
+    kq_result result = kq_opencl_quantize_enqueue(e->pack, op, e->queue, 0, NULL, &event);
+    check_refused(e, result, KQ_ERROR_ARGUMENT, text);
+    assert_null(event);
+}
+
+static void refuse_dot(engine *e, const kq_opencl_quantized_dot *op, const char *text)
+{
+    kq_needs needs;
+    clear(e);
+    check_refused(e, kq_opencl_quantized_dot_query(e->pack, op, &needs), KQ_ERROR_ARGUMENT, text);
+    refuse_dot_work(e, op, text);
+}
+
+static void refuse_quantize(engine *e, const kq_opencl_quantize *op, const char *text)
+{
+    kq_needs needs;
+    clear(e);
+    check_refused(e, kq_opencl_quantize_query(e->pack, op, &needs), KQ_ERROR_ARGUMENT, text);
+    refuse_quantize_work(e, op, text);
+}
+
+// Changes a good operation, which is `op` there, so that it must be refused in these words.
+#define REFUSE_DOT(text, ...)                                                                      \
+ do {                                                                                              \
+  kq_repeat repeat = good_repeat;                                                                  \
+  kq_opencl_quantized_dot op = good;                                                               \
+  op.repeat = &repeat;                                                                             \
+  __VA_ARGS__;                                                                                     \
+  refuse_dot(e, &op, text);                                                                        \
+ } while (0)
+
+// The same of scratch, which query doesn't look at.
+#define REFUSE_SCRATCH(text, ...)                                                                  \
+ do {                                                                                              \
+  kq_opencl_quantized_dot op = good;                                                               \
+  __VA_ARGS__;                                                                                     \
+  engine_expect_ok(e, kq_opencl_quantized_dot_query(e->pack, &op, &needs));                        \
+  assert_null(needs.limit);                                                                        \
+  refuse_dot_work(e, &op, text);                                                                   \
+ } while (0)
+
+#define REFUSE_QUANTIZE(text, ...)                                                                 \
+ do {                                                                                              \
+  kq_opencl_quantize op = good;                                                                    \
+  __VA_ARGS__;                                                                                     \
+  refuse_quantize(e, &op, text);                                                                   \
+ } while (0)
+
+static void test_dot_arguments(void **state)
+{
+    enum { G = 5 };
+    engine *e = *state;
+    operands o = operands_make(e, 4096, 8192, 4096, 4096);
+    const kq_view view = {.G = G};
+    const kq_repeat good_repeat = {
+        .count = {3, 2},
+        .lhs_step = {144, 0},
+        .rhs_step = {0, 292},
+        .result_step = {4, 12},
+    };
+    const kq_opencl_quantized_dot good = dot_of(&o, KQ_ORDER_SEQUENTIAL, view, view, 0);
+    const uint64_t past = UINT64_MAX;
+    kq_needs needs;
+
+    REFUSE_DOT("lhs_format is none (0)", op.lhs_format = (kq_format)0);
+    REFUSE_DOT("lhs_format is Q8_K (2)", op.lhs_format = KQ_FORMAT_Q8_K);
+    REFUSE_DOT("lhs_format is unknown (3)", op.lhs_format = (kq_format)3);
+    REFUSE_DOT("rhs_format is none (0)", op.rhs_format = (kq_format)0);
+    REFUSE_DOT("rhs_format is Q4_K (1)", op.rhs_format = KQ_FORMAT_Q4_K);
+    REFUSE_DOT("acc is 0", op.acc = (kq_accumulator)0);
+    REFUSE_DOT("acc is 2", op.acc = (kq_accumulator)2);
+    REFUSE_DOT("order is 7", op.order = (kq_order)7);
+
+    REFUSE_DOT("lhs.G is 5 and rhs.G is 6", op.rhs.view.G = 6);
+    REFUSE_DOT("lhs.G is 0 and rhs.G is 5", op.lhs.view.G = 0);
+    REFUSE_DOT("lhs is a null buffer", op.lhs.buffer = NULL);
+    REFUSE_DOT("rhs is a null buffer", op.rhs.buffer = NULL);
+    REFUSE_DOT("result is a null buffer", op.result.buffer = NULL);
+    REFUSE_DOT("result is a null buffer", op.result.buffer = NULL, op.lhs.view.G = 0,
+               op.rhs.view.G = 0);
+    REFUSE_DOT("lhs.value_stride is 4", op.lhs.view.value_stride = 4);
+    REFUSE_DOT("rhs.stride is -2", op.rhs.view.stride = past - 1);
+    REFUSE_DOT("result.step[0] is 3", repeat.result_step[0] = 3);
+    REFUSE_DOT("result.step is {4, 11}", repeat.result_step[1] = 11);
+
+    // Five records and two steps of 144, five records and one step of 292, six results.
+    REFUSE_DOT("lhs ends at byte 4097, past its buffer's end at 4096", op.lhs.view.offset = 3089);
+    REFUSE_DOT("rhs ends at byte 8193, past its buffer's end at 8192", op.rhs.view.offset = 6441);
+    REFUSE_DOT("result ends at byte 4097, past its buffer's end at 4096", op.result.offset = 4073);
+    REFUSE_DOT("lhs reaches past 2^64 bytes", op.lhs.view.offset = past - 3);
+    REFUSE_DOT("result reaches past 2^64 bytes", op.result.offset = past);
+
+    REFUSE_DOT("result, bytes [1004, 1028), overlaps lhs, bytes [0, 1008)",
+               op.result.buffer = op.lhs.buffer, op.result.offset = 1004);
+    REFUSE_DOT("result, bytes [99, 123), overlaps rhs, bytes [100, 1852)",
+               op.result.buffer = op.rhs.buffer, op.result.offset = 99, op.rhs.view.offset = 100);
+    REFUSE_DOT("result, bytes [150, 154), overlaps lhs, bytes [0, 944)", op.repeat = NULL,
+               op.result.buffer = op.lhs.buffer, op.lhs.view.stride = 200, op.result.offset = 150);
+    // Right behind is no overlap.
+    kq_opencl_quantized_dot behind = good;
+    behind.result.buffer = behind.lhs.buffer;
+    behind.result.offset = G * KQ_Q4_K_BYTES;
+    engine_expect_ok(e, kq_opencl_quantized_dot_query(e->pack, &behind, &needs));
+
+    engine_expect_ok(e, kq_opencl_quantized_dot_query(e->pack, &good, &needs));
+    assert_in_range(needs.scratch_bytes, 4 * G, 4 * G + 64);
+    const uint64_t last = 4096 - needs.scratch_bytes;
+    REFUSE_SCRATCH("scratch is a null buffer", op.scratch.buffer = NULL);
+    REFUSE_SCRATCH("scratch.offset is 2", op.scratch.offset = 2);
+    REFUSE_SCRATCH("scratch ends at byte 4100", op.scratch.offset = last + 4);
+    REFUSE_SCRATCH("overlaps result", op.scratch.buffer = op.result.buffer);
+    REFUSE_SCRATCH("overlaps lhs", op.scratch.buffer = op.lhs.buffer, op.scratch.offset = 716);
+    REFUSE_SCRATCH("overlaps rhs", op.scratch.buffer = op.rhs.buffer, op.scratch.offset = 4);
+
+    // What was changed each time was good: nothing above was refused for another reason.
+    kq_opencl_quantized_dot op = good;
+    op.repeat = &good_repeat;
+    clear(e);
+    engine_expect_ok(e, kq_opencl_quantized_dot_query(e->pack, &op, &needs));
+    op = good;
+    op.scratch.offset = last;
+    op.repeat = NULL;
+    expect_dot(&o, &op);
+    engine_expect_ok(e, kq_opencl_quantized_dot_enqueue(e->pack, &op, e->queue, 0, NULL, NULL));
+    assert_int_equal(e->report.count, 0);
+    assert_int_equal(e->cl.clFinish(e->queue), CL_SUCCESS);
+    operand_check(e, &o.at[KQ_RESULT], "the good operation");
+    operands_destroy(e, &o);
+}
+
+static void test_quantize_arguments(void **state)
+{
+    enum { G = 3 };
+    engine *e = *state;
+    operands o = operands_make(e, 4096, 4096, 64, 0);
+    const kq_view view = {.G = G};
+    const kq_opencl_quantize good = quantize_of(&o, view, view, 0);
+    const uint64_t past = UINT64_MAX;
+
+    REFUSE_QUANTIZE("format is none (0)", op.format = (kq_format)0);
+    REFUSE_QUANTIZE("format is Q4_K (1)", op.format = KQ_FORMAT_Q4_K);
+    REFUSE_QUANTIZE("values.G is 3 and records.G is 2", op.records.view.G = 2);
+    REFUSE_QUANTIZE("values is a null buffer", op.values.buffer = NULL);
+    REFUSE_QUANTIZE("records is a null buffer", op.records.buffer = NULL);
+    REFUSE_QUANTIZE("status is a null buffer", op.status.buffer = NULL);
+    REFUSE_QUANTIZE("values.value_stride is 6", op.values.view.value_stride = 6);
+    REFUSE_QUANTIZE("records.value_stride is 4", op.records.view.value_stride = 4);
+    REFUSE_QUANTIZE("values.stride is -1024", op.values.view.stride = past - 1023);
+    REFUSE_QUANTIZE("records.stride is 291", op.records.view.stride = 291);
+    REFUSE_QUANTIZE("records.stride is 0;", op.records.view.stride = KQ_BROADCAST);
+    REFUSE_QUANTIZE("status.offset is 2", op.status.offset = 2);
+    REFUSE_QUANTIZE("values ends at byte 4097, past its buffer's end at 4096",
+                    op.values.view.offset = 1025);
+    REFUSE_QUANTIZE("records ends at byte 4097, past its buffer's end at 4096",
+                    op.records.view.offset = 3221);
+    REFUSE_QUANTIZE("status ends at byte 68, past its buffer's end at 64", op.status.offset = 52);
+    REFUSE_QUANTIZE("values reaches past 2^64 bytes", op.values.view.offset = past - 1);
+    REFUSE_QUANTIZE("records, bytes [3068, 3944), overlaps values, bytes [0, 3072)",
+                    op.records.buffer = op.values.buffer, op.records.view.offset = 3068);
+    REFUSE_QUANTIZE("status, bytes [3056, 3072), overlaps values",
+                    op.status.buffer = op.values.buffer, op.status.offset = 3056);
+    REFUSE_QUANTIZE("status, bytes [872, 888), overlaps records",
+                    op.status.buffer = op.records.buffer, op.status.offset = 872);
+    clear(e);
+    kq_needs needs;
+    engine_expect_ok(e, kq_opencl_quantize_query(e->pack, &good, &needs));
+    assert_int_equal(needs.dispatch_count, 1);
+    operands_destroy(e, &o);
+}
+
+// What query and enqueue take beside the operation.
+static void test_call_arguments(void **state)
+{
+    engine *e = *state;
+    operands o = operands_make(e, 1024, 292, 64, 64);
+    const kq_view view = {.G = 1};
+    const kq_opencl_quantize quantize = quantize_of(&o, view, view, 0);
+    const kq_opencl_quantized_dot dot = dot_of(&o, KQ_ORDER_SEQUENTIAL, view, view, 0);
+    cl_int code = CL_SUCCESS;
+    cl_event gate = e->cl.clCreateUserEvent(e->context, &code);
+    kq_needs needs;
+    assert_int_equal(code, CL_SUCCESS);
+
+#define REFUSE(call, text)                                                                         \
+ do {                                                                                              \
+  clear(e);                                                                                        \
+  check_refused(e, call, KQ_ERROR_ARGUMENT, text);                                                 \
+ } while (0)
+    REFUSE(kq_opencl_quantize_query(e->pack, &quantize, NULL), "needs is null");
+    REFUSE(kq_opencl_quantized_dot_query(e->pack, &dot, NULL), "needs is null");
+    REFUSE(kq_opencl_quantize_query(e->pack, NULL, &needs), "op is null");
+    REFUSE(kq_opencl_quantized_dot_query(e->pack, NULL, &needs), "op is null");
+    REFUSE(kq_opencl_quantize_enqueue(e->pack, NULL, e->queue, 0, NULL, NULL), "op is null");
+    REFUSE(kq_opencl_quantized_dot_enqueue(e->pack, NULL, e->queue, 0, NULL, NULL), "op is null");
+    REFUSE(kq_opencl_quantize_enqueue(e->pack, &quantize, NULL, 0, NULL, NULL), "queue is null");
+    REFUSE(kq_opencl_quantized_dot_enqueue(e->pack, &dot, NULL, 0, NULL, NULL), "queue is null");
+    REFUSE(kq_opencl_quantize_enqueue(e->pack, &quantize, e->queue, 1, NULL, NULL),
+           "wait_count is 1 and waits is null");
+    REFUSE(kq_opencl_quantized_dot_enqueue(e->pack, &dot, e->queue, 0, &gate, NULL),
+           "wait_count is 0 and waits is not null");
+#undef REFUSE
+    clear(e);
+    assert_int_equal(kq_opencl_quantize_query(NULL, &quantize, &needs), KQ_ERROR_ARGUMENT);
+    assert_int_equal(kq_opencl_quantized_dot_enqueue(NULL, &dot, e->queue, 0, NULL, NULL),
+                     KQ_ERROR_ARGUMENT);
+    assert_int_equal(e->report.count, 0);
+    kq_opencl *none = NULL;
+    kq_opencl_destroy(&none);
+    kq_opencl_destroy(NULL);
+    e->cl.clReleaseEvent(gate);
+    operands_destroy(e, &o);
+}
+
+// --- Buffers
+
+// Regions of one buffer overlap where their bytes in it do, and end where they end themselves.
+static void test_sub_buffers(void **state)
+{
+    engine *e = *state;
+    const size_t step = e->alignment;
+    operands o = operands_make(e, 8 * step + 2048, 512, 64, 64);
+    const kq_view view = {.G = 1};
+    const kq_opencl_quantized_dot good = dot_of(&o, KQ_ORDER_SEQUENTIAL, view, view, 0);
+    const kq_repeat good_repeat = {.count = {1, 1}};
+    const cl_mem whole = o.at[KQ_LHS].buffer;
+    const cl_mem low = operand_region(e, &o.at[KQ_LHS], 0, 4 * step + 300);
+    const cl_mem high = operand_region(e, &o.at[KQ_LHS], 4 * step, 152);
+    char text[128];
+    kq_needs needs;
+
+    snprintf(text, sizeof text, "result, bytes [%zu, %zu), overlaps lhs, bytes [%zu, %zu)",
+             4 * step + 7, 4 * step + 11, 4 * step + 8, 4 * step + 152);
+    REFUSE_DOT(text, op.lhs.buffer = low, op.lhs.view.offset = 4 * step + 8,
+               op.result.buffer = high, op.result.offset = 7);
+    REFUSE_DOT(text, op.lhs.buffer = whole, op.lhs.view.offset = 4 * step + 8,
+               op.result.buffer = high, op.result.offset = 7);
+    REFUSE_DOT(text, op.lhs.buffer = high, op.lhs.view.offset = 8, op.result.buffer = whole,
+               op.result.offset = 4 * step + 7);
+    REFUSE_SCRATCH("overlaps lhs", op.lhs.buffer = low, op.lhs.view.offset = 4 * step,
+                   op.scratch.buffer = high, op.scratch.offset = 140);
+    snprintf(text, sizeof text, "lhs ends at byte %zu, past its buffer's end at %zu",
+             4 * step + 153, 4 * step + 152);
+    REFUSE_DOT(text, op.lhs.buffer = high, op.lhs.view.offset = 9);
+    // The same offset in two regions is not the same byte.
+    kq_opencl_quantized_dot apart = good;
+    apart.lhs.buffer = low;
+    apart.result.buffer = high;
+    engine_expect_ok(e, kq_opencl_quantized_dot_query(e->pack, &apart, &needs));
+    // The word that a region's last byte lies in is its own or missing, whatever comes behind.
+    for (size_t missing = 1; missing < 4; missing++) {
+        const cl_mem shorter = operand_region(e, &o.at[KQ_LHS], step, 148 - missing);
+        kq_opencl_quantized_dot op = good;
+        op.lhs.buffer = shorter;
+        op.lhs.view.offset = 4 - missing;
+        engine_expect_ok(e, kq_opencl_quantized_dot_query(e->pack, &op, &needs));
+        assert_int_equal(needs.missing_bytes, missing);
+        e->cl.clReleaseMemObject(shorter);
+    }
+    e->cl.clReleaseMemObject(low);
+    e->cl.clReleaseMemObject(high);
+    operands_destroy(e, &o);
+}
+
+// A view that ends inside a word, in a buffer that ends there or a little later in that word.
+static void test_padding(void **state)
+{
+    enum { G = 3 };
+    engine *e = *state;
+    static const size_t dot_bytes[3] = {G * KQ_Q4_K_BYTES, G * KQ_Q8_K_BYTES, 4};
+    static const size_t quantize_bytes[2] = {G * KQ_BLOCK_BYTES, G * KQ_Q8_K_BYTES};
+    operands o = operands_make(e, 4096, 4096, 64, 256);
+    for (size_t at = 1; at <= 3; at++) {
+        for (uint32_t missing = 1; missing <= 4 - at; missing++) {
+            const kq_view view = {.offset = at, .G = G};
+            char text[64];
+            kq_needs needs;
+            snprintf(text, sizeof text, "%u bytes", (unsigned)missing);
+            for (int i = 0; i < 3; i++) {
+                operands with = o;
+                with.at[i] = operand_make(e, operand_end(at, dot_bytes[i]) - missing);
+                const kq_opencl_quantized_dot op = dot_of(&with, KQ_ORDER_PAIRWISE, view, view, at);
+                clear(e);
+                engine_expect_ok(e, kq_opencl_quantized_dot_query(e->pack, &op, &needs));
+                assert_int_equal(needs.missing_bytes, missing);
+                assert_null(needs.limit);
+                refuse_dot_work(e, &op, text);
+                operand_destroy(e, &with.at[i]);
+            }
+            for (int i = 0; i < 2; i++) {
+                operands with = o;
+                with.at[i] = operand_make(e, operand_end(at, quantize_bytes[i]) - missing);
+                const kq_opencl_quantize op = quantize_of(&with, view, view, 0);
+                clear(e);
+                engine_expect_ok(e, kq_opencl_quantize_query(e->pack, &op, &needs));
+                assert_int_equal(needs.missing_bytes, missing);
+                refuse_quantize_work(e, &op, text);
+                operand_destroy(e, &with.at[i]);
+            }
+        }
+    }
+    operands_destroy(e, &o);
+}
+
+// --- Packs
+
+#define REFUSE_PACK(code, text, change)                                                            \
+ do {                                                                                              \
+  kq_opencl_params params = engine_pack_params(e);                                                 \
+  kq_opencl *pack = e->pack;                                                                       \
+  int live = wrapped_opencl_live(&e->wrapped);                                                     \
+  change;                                                                                          \
+  clear(e);                                                                                        \
+  check_report(e, kq_opencl_create(&params, &pack), code, text);                                   \
+  assert_null(pack);                                                                               \
+  assert_int_equal(wrapped_opencl_live(&e->wrapped), live);                                        \
+ } while (0)
+
+static void test_pack_arguments(void **state)
+{
+    static const char *const names[] = {"clGetDeviceInfo", "clBuildProgram", "clSetKernelArg",
+                                        "clEnqueueNDRangeKernel", "clEnqueueMarkerWithWaitList"};
+    engine *e = *state;
+    REFUSE_PACK(KQ_ERROR_ARGUMENT, "lookup.fn is null", params.lookup.fn = NULL);
+    REFUSE_PACK(KQ_ERROR_ARGUMENT, "context is null", params.context = NULL);
+    REFUSE_PACK(KQ_ERROR_ARGUMENT, "device is null", params.device = NULL);
+    REFUSE_PACK(KQ_ERROR_ARGUMENT, "program is 3", params.program = (kq_opencl_program)3);
+    REFUSE_PACK(KQ_ERROR_ARGUMENT, "ops is 0x1;", params.ops = 1);
+    REFUSE_PACK(KQ_ERROR_ARGUMENT, "ops is 0x8;", params.ops = 8);
+    assert_int_equal(e->wrapped.call_count, 0);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char text[64];
+        snprintf(text, sizeof text, "lookup.fn finds no %s", names[i]);
+        e->wrapped.missing_name = names[i];
+        REFUSE_PACK(KQ_ERROR_ARGUMENT, text, (void)0);
+        e->wrapped.missing_name = NULL;
+    }
+    kq_opencl_params params = engine_pack_params(e);
+    clear(e);
+    check_report(e, kq_opencl_create(&params, NULL), KQ_ERROR_ARGUMENT, "pack is null");
+    kq_opencl *pack = e->pack;
+    assert_int_equal(kq_opencl_create(NULL, &pack), KQ_ERROR_ARGUMENT);
+}
+
+// Kernels that were not asked for are not built, and can't be used.
+static void test_ops(void **state)
+{
+    engine *e = *state;
+    operands o = operands_make(e, 2048, 512, 64, 64);
+    const kq_view view = {.G = 1};
+    const kq_opencl_quantize quantize = quantize_of(&o, view, view, 0);
+    const kq_opencl_quantized_dot dot = dot_of(&o, KQ_ORDER_PAIRWISE, view, view, 0);
+    kq_opencl *all = e->pack;
+    kq_opencl_params params = engine_pack_params(e);
+    int live = e->wrapped.live[WRAPPED_PROGRAM];
+    params.ops = 1u << KQ_OP_QUANTIZE;
+    clear(e);
+    engine_expect_ok(e, kq_opencl_create(&params, &e->pack));
+    assert_int_equal(e->wrapped.live[WRAPPED_PROGRAM] - live, 1);
+    refuse_dot_work(e, &dot, "without quantized_dot_terms");
+    kq_opencl_destroy(&e->pack);
+    params.ops = 1u << KQ_OP_QUANTIZED_DOT;
+    engine_expect_ok(e, kq_opencl_create(&params, &e->pack));
+    assert_int_equal(e->wrapped.live[WRAPPED_PROGRAM] - live, live - 1);
+    refuse_quantize_work(e, &quantize, "without quantize");
+    kq_opencl_destroy(&e->pack);
+    assert_int_equal(e->wrapped.live[WRAPPED_PROGRAM], live);
+    e->pack = all;
+    operands_destroy(e, &o);
+}
+
+// --- Devices
+
+static void test_lesser_devices(void **state)
+{
+    engine *e = *state;
+    wrapped_opencl *shown = &e->wrapped;
+#define REFUSE_DEVICE(change, text)                                                                \
+ do {                                                                                              \
+  change;                                                                                          \
+  REFUSE_PACK(KQ_ERROR_UNSUPPORTED, text, (void)0);                                                \
+  shown->version = NULL;                                                                           \
+  shown->extensions = NULL;                                                                        \
+  shown->max_work_group_size = 0;                                                                  \
+  shown->local_mem_size = 0;                                                                       \
+  shown->address_bits = 0;                                                                         \
+  shown->is_big_endian = false;                                                                    \
+  shown->has_no_compiler = false;                                                                  \
+  shown->il = f.options.il;                                                                        \
+ } while (0)
+    REFUSE_DEVICE(shown->version = "OpenCL 1.1 ", "CL_DEVICE_VERSION is \"OpenCL 1.1 \"");
+    REFUSE_DEVICE(shown->version = "OpenCL 0.9 x", "CL_DEVICE_VERSION is");
+    REFUSE_DEVICE(shown->version = "CUDA 8.0", "CL_DEVICE_VERSION is");
+    REFUSE_DEVICE(shown->max_work_group_size = 32, "CL_DEVICE_MAX_WORK_GROUP_SIZE is 32");
+    REFUSE_DEVICE(shown->address_bits = 16, "CL_DEVICE_ADDRESS_BITS is 16");
+    REFUSE_DEVICE(shown->is_big_endian = true, "CL_DEVICE_ENDIAN_LITTLE");
+    REFUSE_DEVICE(shown->local_mem_size = 64, "CL_DEVICE_LOCAL_MEM_SIZE is 64");
+    REFUSE_DEVICE((shown->has_no_compiler = true, shown->il = WRAPPED_IL_OF_DRIVER,
+                   shown->version = "OpenCL 1.2 ", shown->extensions = ""),
+                  "CL_DEVICE_COMPILER_AVAILABLE");
+#undef REFUSE_DEVICE
+}
+
+// The least device of all: OpenCL 1.2, embedded profile, no extension, and 32-bit addresses. It is
+// not asked for SPIR-V, for some loaders crash then; and it gives the same bits.
+static void test_least_device(void **state)
+{
+    engine *e = *state;
+    kq_opencl *main_pack = e->pack;
+    kq_opencl_params params = engine_pack_params(e);
+    for (cl_uint bits = 0; bits <= 32; bits += 32) {
+        e->wrapped.il = WRAPPED_IL_OF_DRIVER;
+        e->wrapped.version = "OpenCL 1.2 ";
+        e->wrapped.profile = "EMBEDDED_PROFILE";
+        e->wrapped.extensions = "";
+        e->wrapped.max_work_group_size = 64;
+        e->wrapped.address_bits = bits;
+        clear(e);
+        engine_expect_ok(e, kq_opencl_create(&params, &e->pack));
+        assert_int_equal(e->wrapped.il_count, 0);
+        assert_int_equal(wrapped_opencl_calls(&e->wrapped, "clCreateProgramWithIL"), 0);
+        assert_int_equal(wrapped_opencl_calls(&e->wrapped, "clCreateProgramWithILKHR"), 0);
+        unsigned char q4[40 * KQ_Q4_K_BYTES];
+        unsigned char q8[KQ_Q8_K_BYTES];
+        const kq_view view = {.G = 1};
+        const kq_repeat repeat = {{40, 1}, {KQ_Q4_K_BYTES, 0}, {0, 0}, {4, 0}};
+        operands o = operands_make(e, sizeof q4, sizeof q8, 160, 0);
+        draw_q4_k(bits, 40, q4);
+        draw_q8_k(bits + 1, 1, q8);
+        operand_fill(e, &o.at[KQ_LHS], 0, q4, sizeof q4);
+        operand_fill(e, &o.at[KQ_RHS], 0, q8, sizeof q8);
+        kq_opencl_quantized_dot op = dot_of(&o, KQ_ORDER_PAIRWISE, view, view, 0);
+        op.repeat = &repeat;
+        expect_dot(&o, &op);
+        check_dot(e, &o, &op, e->queue, "the least device");
+        operands_destroy(e, &o);
+        kq_opencl_destroy(&e->pack);
+    }
+    e->pack = main_pack;
+    e->wrapped.il = f.options.il;
+    e->wrapped.version = NULL;
+    e->wrapped.profile = NULL;
+    e->wrapped.extensions = NULL;
+    e->wrapped.max_work_group_size = 0;
+    e->wrapped.address_bits = 0;
+}
+
+// --- Calls that fail
+
+static struct {
+    const char *call;  // NULL: any
+    unsigned number;   // of those, from 1
+    cl_int code;
+    unsigned seen;
+    char failed[64];  // the call that failed
+} fault;
+
+static cl_int inject(void *user, const char *call, unsigned number)
+{
+    (void)user;
+    (void)number;
+    if ((fault.call != NULL && strcmp(fault.call, call) != 0) || ++fault.seen != fault.number) {
+        return CL_SUCCESS;
+    }
+    snprintf(fault.failed, sizeof fault.failed, "%s", call);
+    return fault.code;
+}
+
+static void set_fault(engine *e, const char *call, unsigned number, cl_int code)
+{
+    memset(&fault, 0, sizeof fault);
+    fault.call = call;
+    fault.number = number;
+    fault.code = code;
+    clear(e);
+    e->wrapped.fail = inject;
+}
+
+// Each call of an enqueue fails in turn: the error names it, and the pack keeps no event or kernel.
+static void test_failing_calls(void **state)
+{
+    engine *e = *state;
+    operands o = operands_make(e, 4096, 4096, 64, 64);
+    const kq_view view = {.G = 3};
+    const kq_repeat none = {.count = {0, 0}};
+    const kq_opencl_quantized_dot dot = dot_of(&o, KQ_ORDER_PAIRWISE, view, view, 0);
+    kq_opencl_quantized_dot nothing = dot;
+    nothing.repeat = &none;
+    int live = wrapped_opencl_live(&e->wrapped);
+    cl_event event = NULL;
+
+    set_fault(e, "clEnqueueNDRangeKernel", 2, CL_OUT_OF_RESOURCES);
+    kq_result result = kq_opencl_quantized_dot_enqueue(e->pack, &dot, e->queue, 0, NULL, &event);
+    check_report(e, result, KQ_ERROR_DRIVER,
+                 "clEnqueueNDRangeKernel gave CL_OUT_OF_RESOURCES (-5)");
+    assert_int_equal(wrapped_opencl_launches(&e->wrapped, NULL), 1);
+    assert_null(event);
+    set_fault(e, "clEnqueueNDRangeKernel", 1, CL_INVALID_WORK_GROUP_SIZE);
+    result = kq_opencl_quantized_dot_enqueue(e->pack, &dot, e->queue, 0, NULL, NULL);
+    check_report(e, result, KQ_ERROR_UNSUPPORTED,
+                 "CL_KERNEL_WORK_GROUP_SIZE of quantized_dot_terms");
+    set_fault(e, "clEnqueueMarkerWithWaitList", 1, CL_OUT_OF_HOST_MEMORY);
+    result = kq_opencl_quantized_dot_enqueue(e->pack, &nothing, e->queue, 0, NULL, &event);
+    check_report(e, result, KQ_ERROR_MEMORY,
+                 "clEnqueueMarkerWithWaitList gave CL_OUT_OF_HOST_MEMORY (-6)");
+    assert_int_equal(wrapped_opencl_live(&e->wrapped), live);
+
+    for (unsigned number = 1;; number++) {
+        set_fault(e, NULL, number, CL_MEM_OBJECT_ALLOCATION_FAILURE);
+        event = NULL;
+        result = kq_opencl_quantized_dot_enqueue(e->pack, &dot, e->queue, 0, NULL, &event);
+        e->wrapped.fail = NULL;
+        if (fault.failed[0] == '\0') {
+            engine_expect_ok(e, result);
+            assert_non_null(event);
+            assert_true(number > 50);
+            break;
+        }
+        // A release that fails has released all the same.
+        if (result == KQ_OK) {
+            assert_int_equal(strncmp(fault.failed, "clRelease", 9), 0);
+        } else {
+            check_report(e, result, KQ_ERROR_MEMORY, fault.failed);
+            assert_null(event);
+        }
+        if (event != NULL) {
+            cl_api_clReleaseEvent release =
+                (cl_api_clReleaseEvent)e->lookup.fn(e->lookup.user, "clReleaseEvent");
+            assert_int_equal(release(event), CL_SUCCESS);
+        }
+        assert_int_equal(wrapped_opencl_live(&e->wrapped), live);
+    }
+    assert_int_equal(e->cl.clFinish(e->queue), CL_SUCCESS);
+    cl_api_clReleaseEvent release =
+        (cl_api_clReleaseEvent)e->lookup.fn(e->lookup.user, "clReleaseEvent");
+    assert_int_equal(release(event), CL_SUCCESS);
+    operands_destroy(e, &o);
+}
+
+// The first line of the log, and whether another try is made.
+static void test_failing_builds(void **state)
+{
+    engine *e = *state;
+    e->wrapped.build_log = "\n \t\r\nline 7: no such thing\nand more\n";
+    set_fault(e, "clBuildProgram", 1, CL_OUT_OF_HOST_MEMORY);
+    REFUSE_PACK(KQ_ERROR_MEMORY, "clBuildProgram of quantize (log: line 7: no such thing) gave",
+                (void)0);
+    assert_null(strstr(e->report.reason, "and more"));
+    assert_int_equal(wrapped_opencl_calls(&e->wrapped, "clBuildProgram"), 1);
+    e->wrapped.build_log = NULL;
+    // A compiler that refuses one way gets another.
+    kq_opencl_params params = engine_pack_params(e);
+    kq_opencl *pack = NULL;
+    set_fault(e, "clBuildProgram", 1, CL_BUILD_PROGRAM_FAILURE);
+    engine_expect_ok(e, kq_opencl_create(&params, &pack));
+    e->wrapped.fail = NULL;
+    assert_string_equal(fault.failed, "clBuildProgram");
+    kq_opencl_destroy(&pack);
+}
+
+// --- All of it
+
+int main(int argc, char **argv)
+{
+    int status = engine_read_options(argc, argv, false, &f.options);
+    status = status != EXIT_SUCCESS ? status : engine_check_device(&f.options);
+    if (status == EXIT_SUCCESS) {
+        const struct CMUnitTest tests[] = {
+            cmocka_unit_test(test_dot_arguments),
+            cmocka_unit_test(test_quantize_arguments),
+            cmocka_unit_test(test_call_arguments),
+            cmocka_unit_test(test_sub_buffers),
+            cmocka_unit_test(test_padding),
+            cmocka_unit_test(test_pack_arguments),
+            cmocka_unit_test(test_ops),
+            cmocka_unit_test(test_lesser_devices),
+            cmocka_unit_test(test_least_device),
+            cmocka_unit_test(test_failing_calls),
+            cmocka_unit_test(test_failing_builds),
+            cmocka_unit_test(test_close),
+        };
+        int failed = cmocka_run_group_tests_name("opencl_refusal", tests, open_engine, NULL);
+        status = failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    }
+    free_vectors(&f.options.vectors);
+    return status;
+}
