@@ -13,6 +13,7 @@ PREAMBLE = '''
 #include <stdio.h>
 #include <kquant/kquant.h>
 #include <kquant/vulkan.h>
+#include <kquant/opencl.h>
 extern uint32_t rows;
 extern const void *q4_k;
 extern const float *activations;
@@ -26,6 +27,11 @@ extern uint64_t weight_bytes, record_bytes, result_bytes;
 extern kq_repeat each_row;
 extern VkDescriptorSet set;
 extern VkCommandBuffer command_buffer;
+extern kq_lookup lookup;
+extern cl_context context;
+extern cl_device_id cl_device;
+extern cl_mem cl_values, cl_records, cl_status;
+extern cl_command_queue queue;
 '''
 
 
@@ -33,8 +39,8 @@ def main():
     if len(sys.argv) < 4:
         sys.exit(__doc__)
     blocks = re.findall(r'^```c\n(.*?)^```', Path(sys.argv[1]).read_text(), re.M | re.S)
-    if len(blocks) < 3:
-        print(f'{len(blocks)} blocks of C in the README; there is one a level')
+    if len(blocks) < 4:
+        print(f'{len(blocks)} blocks of C in the README; there is one a level and API')
         return 1
     code = PREAMBLE
     for i, block in enumerate(blocks):
