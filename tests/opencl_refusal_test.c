@@ -159,8 +159,10 @@ static void test_dot_arguments(void **state)
                op.rhs.view.G = 0);
     REFUSE_DOT("lhs.value_stride is 4", op.lhs.view.value_stride = 4);
     REFUSE_DOT("rhs.stride is -2", op.rhs.view.stride = past - 1);
-    REFUSE_DOT("result.step[0] is 3", repeat.result_step[0] = 3);
-    REFUSE_DOT("result.step is {4, 11}", repeat.result_step[1] = 11);
+    REFUSE_DOT("repeat.lhs_step[0] is -144", repeat.lhs_step[0] = past - 143);
+    REFUSE_DOT("repeat.rhs_step[1] is -4", repeat.rhs_step[1] = past - 3);
+    REFUSE_DOT("repeat.result_step[0] is 3", repeat.result_step[0] = 3);
+    REFUSE_DOT("repeat.result_step is {4, 11}", repeat.result_step[1] = 11);
 
     // Five records and two steps of 144, five records and one step of 292, six results.
     REFUSE_DOT("lhs ends at byte 4097, past its buffer's end at 4096", op.lhs.view.offset = 3089);

@@ -165,17 +165,18 @@ static void test_dot_arguments(void **state)
     REFUSE_DOT("result ends at byte 9223372036854775819", repeat.result_step[1] = INT64_MAX);
     REFUSE_DOT("result reaches past 2^64 bytes", op.result.offset = past);
 
-    REFUSE_DOT("lhs.step[0] is -144", repeat.lhs_step[0] = past - 143);
-    REFUSE_DOT("lhs.step[1] is -1", repeat.lhs_step[1] = past);
-    REFUSE_DOT("rhs.step[0] is -292", repeat.rhs_step[0] = past - 291);
-    REFUSE_DOT("rhs.step[1] is -4", repeat.rhs_step[1] = past - 3);
-    REFUSE_DOT("result.step[0] is -4", repeat.result_step[0] = past - 3);
-    REFUSE_DOT("result.step[1] is -8", repeat.result_step[1] = past - 7);
-    REFUSE_DOT("result.step[0] is 3", repeat.result_step[0] = 3);
-    REFUSE_DOT("result.step[0] is 0", repeat.result_step[0] = 0);
-    REFUSE_DOT("result.step[1] is 0", repeat.result_step[1] = 0);
-    REFUSE_DOT("result.step is {4, 11}", repeat.result_step[1] = 11);
-    REFUSE_DOT("result.step is {7, 4}", repeat.result_step[0] = 7, repeat.result_step[1] = 4);
+    REFUSE_DOT("repeat.lhs_step[0] is -144", repeat.lhs_step[0] = past - 143);
+    REFUSE_DOT("repeat.lhs_step[1] is -1", repeat.lhs_step[1] = past);
+    REFUSE_DOT("repeat.rhs_step[0] is -292", repeat.rhs_step[0] = past - 291);
+    REFUSE_DOT("repeat.rhs_step[1] is -4", repeat.rhs_step[1] = past - 3);
+    REFUSE_DOT("repeat.result_step[0] is -4", repeat.result_step[0] = past - 3);
+    REFUSE_DOT("repeat.result_step[1] is -8", repeat.result_step[1] = past - 7);
+    REFUSE_DOT("repeat.result_step[0] is 3", repeat.result_step[0] = 3);
+    REFUSE_DOT("repeat.result_step[0] is 0", repeat.result_step[0] = 0);
+    REFUSE_DOT("repeat.result_step[1] is 0", repeat.result_step[1] = 0);
+    REFUSE_DOT("repeat.result_step is {4, 11}", repeat.result_step[1] = 11);
+    REFUSE_DOT("repeat.result_step is {7, 4}", repeat.result_step[0] = 7,
+               repeat.result_step[1] = 4);
 
     // From first to last byte of each, in one buffer.
     REFUSE_DOT("result, bytes [1004, 1028), overlaps lhs, bytes [0, 1008)",
@@ -200,6 +201,10 @@ static void test_dot_arguments(void **state)
     REFUSE_SCRATCH("overlaps lhs", op.scratch.buffer = op.lhs.buffer, op.scratch.offset = 716);
     REFUSE_SCRATCH("overlaps rhs", op.scratch.buffer = op.rhs.buffer, op.scratch.offset = 4);
 
+    refuse_dot(e, NULL, "op is null");
+    clear(e);
+    check_refused(e, kq_vulkan_quantized_dot_query(e->pack, &good, NULL), KQ_ERROR_ARGUMENT,
+                  "needs is null");
     clear(e);
     check_refused(e, kq_vulkan_quantized_dot_write_set(e->pack, &good, VK_NULL_HANDLE),
                   KQ_ERROR_ARGUMENT, "set is null");
@@ -276,6 +281,10 @@ static void test_quantize_arguments(void **state)
                     op.status.buffer = op.records.buffer, op.status.buffer_bytes = 4096,
                     op.status.offset = 872);
 
+    refuse_quantize(e, NULL, "op is null");
+    clear(e);
+    check_refused(e, kq_vulkan_quantize_query(e->pack, &good, NULL), KQ_ERROR_ARGUMENT,
+                  "needs is null");
     clear(e);
     check_refused(e, kq_vulkan_quantize_write_set(e->pack, &good, VK_NULL_HANDLE),
                   KQ_ERROR_ARGUMENT, "set is null");
