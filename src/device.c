@@ -322,8 +322,8 @@ static kq_result check_op(const kq_device *device, kq_op op, const char *name)
     return device->ops == 0 || (device->ops & 1u << op) != 0
                ? KQ_OK
                : kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
-                         "the device was created with ops = 0x%" PRIX32 ", without %s",
-                         device->ops, name);
+                         "the device was created with ops = 0x%" PRIX32 ", without %s", device->ops,
+                         name);
 }
 
 kq_result kq_quantize(kq_device *device, const kq_quantize_args *args)

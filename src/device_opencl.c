@@ -2,6 +2,7 @@
 #include "opencl_functions.h"
 
 #include "device.h"
+#include "plan.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -371,24 +372,24 @@ static kq_result finish(const kq_device *device, cl_event event)
     return status >= 0 ? KQ_OK : kq_cl_fail(&device->errors, "a kernel's execution", status);
 }
 
-static kq_result quantize(kq_device *device, const kq_quantize_args *args, const kq_shape *shape,
-                          kq_status *status)
+// Where item (g, i, j) of an operand starts.
+static uint64_t place_of(const kq_extent *e, uint64_t g, uint64_t i, uint64_t j)
+{
+    return e->offset + g * e->stride + i * e->step[0] + j * e->step[1];
+}
+
+static kq_result quantize_piece(const kq_device *device, const kq_opencl_quantize *op,
+                                kq_status *status)
 {
     const opencl_device *d = device->self;
-    const kq_opencl_quantize op = {
-        .format = args->format,
-        .values = view_of(&args->values),
-        .records = view_of(&args->records),
-        .status = {.buffer = d->status},
-    };
-    (void)shape;
+    const kq_status preset = KQ_STATUS_PRESET;
     cl_event event = NULL;
-    cl_int code = d->cl.clEnqueueWriteBuffer(d->queue, d->status, CL_TRUE, 0, sizeof *status,
-                                             status, 0, NULL, NULL);
+    cl_int code = d->cl.clEnqueueWriteBuffer(d->queue, d->status, CL_TRUE, 0, sizeof preset,
+                                             &preset, 0, NULL, NULL);
     if (code != CL_SUCCESS) {
         return kq_cl_fail(&device->errors, "clEnqueueWriteBuffer", code);
     }
-    kq_result result = kq_opencl_quantize_enqueue(d->pack, &op, d->queue, 0, NULL, &event);
+    kq_result result = kq_opencl_quantize_enqueue(d->pack, op, d->queue, 0, NULL, &event);
     result = result != KQ_OK ? result : finish(device, event);
     if (result != KQ_OK) {
         return result;
@@ -396,6 +397,43 @@ static kq_result quantize(kq_device *device, const kq_quantize_args *args, const
     code = d->cl.clEnqueueReadBuffer(d->queue, d->status, CL_TRUE, 0, sizeof *status, status, 0,
                                      NULL, NULL);
     return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueReadBuffer", code);
+}
+
+// In pieces of as many records as fit; each piece's status counts from its own first record.
+static kq_result quantize(kq_device *device, const kq_quantize_args *args, const kq_shape *shape,
+                          kq_status *status)
+{
+    const opencl_device *d = device->self;
+    kq_opencl_quantize op = {
+        .format = args->format,
+        .values = view_of(&args->values),
+        .records = view_of(&args->records),
+        .status = {.buffer = d->status},
+    };
+    kq_needs needs;
+    kq_result result = kq_opencl_quantize_query(d->pack, &op, &needs);
+    if (result == KQ_OK && needs.limit != NULL && needs.largest_G == 0) {
+        result = kq_needs_fit(&needs, &device->errors);
+    }
+    for (uint64_t first = 0; first < shape->G && result == KQ_OK; first += op.records.view.G) {
+        kq_status piece;
+        uint64_t left = shape->G - first;
+        uint32_t count =
+            needs.limit != NULL && left > needs.largest_G ? needs.largest_G : (uint32_t)left;
+        op.values.view.G = count;
+        op.records.view.G = count;
+        op.values.view.offset = place_of(&shape->extents[KQ_VALUES], first, 0, 0);
+        op.records.view.offset = place_of(&shape->extents[KQ_RECORDS], first, 0, 0);
+        result = quantize_piece(device, &op, &piece);
+        if (result == KQ_OK) {
+            if (status->bad_count == 0 && piece.bad_count > 0) {
+                status->lowest_bad = (uint32_t)first + piece.lowest_bad;
+            }
+            status->bad_count += piece.bad_count;
+            status->done_count += piece.done_count;
+        }
+    }
+    return result;
 }
 
 static kq_result grow_scratch(kq_device *device, uint64_t bytes)
@@ -419,10 +457,43 @@ static kq_result grow_scratch(kq_device *device, uint64_t bytes)
     return result;
 }
 
+// Makes *piece, op's repeat, as short as it must be for the device, by halves, and sets *needs.
+static kq_result fit_piece(const kq_device *device, const kq_opencl_quantized_dot *op,
+                           kq_repeat *piece, kq_needs *needs)
+{
+    const opencl_device *d = device->self;
+    for (;;) {
+        kq_result result = kq_opencl_quantized_dot_query(d->pack, op, needs);
+        if (result != KQ_OK) {
+            return result;
+        }
+        if (needs->limit == NULL && needs->scratch_bytes > d->max_bytes) {
+            needs->limit = "CL_DEVICE_MAX_MEM_ALLOC_SIZE";
+            needs->limit_value = d->max_bytes;
+            needs->needed = needs->scratch_bytes;
+        }
+        uint32_t *count = piece->count[1] > 1 ? &piece->count[1] : &piece->count[0];
+        if (needs->limit == NULL || *count == 1) {
+            return kq_needs_fit(needs, &device->errors);
+        }
+        *count -= *count / 2;
+    }
+}
+
+static kq_result dot_piece(const kq_device *device, const kq_opencl_quantized_dot *op)
+{
+    const opencl_device *d = device->self;
+    cl_event event = NULL;
+    kq_result result = kq_opencl_quantized_dot_enqueue(d->pack, op, d->queue, 0, NULL, &event);
+    return result != KQ_OK ? result : finish(device, event);
+}
+
+// The dots of a repeat stand alone, so it can be cut.
 static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
                                const kq_shape *shape)
 {
-    opencl_device *d = device->self;
+    const opencl_device *d = device->self;
+    kq_repeat piece = args->repeat != NULL ? *args->repeat : (kq_repeat){.count = {1, 1}};
     kq_opencl_quantized_dot op = {
         .lhs_format = args->lhs_format,
         .rhs_format = args->rhs_format,
@@ -430,25 +501,27 @@ static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *a
         .order = args->order,
         .lhs = view_of(&args->lhs),
         .rhs = view_of(&args->rhs),
-        .result = {args->result != NULL ? args->result->memory : NULL, args->result_offset},
-        .repeat = args->repeat,
+        .result = {args->result->memory, args->result_offset},
+        .repeat = &piece,
     };
-    (void)shape;
     kq_needs needs;
-    cl_event event = NULL;
-    kq_result result = kq_opencl_quantized_dot_query(d->pack, &op, &needs);
-    if (result == KQ_OK && needs.limit != NULL) {
-        result = kq_fail(&device->errors, KQ_ERROR_UNSUPPORTED,
-                         "%s is %" PRIu64 "; %" PRIu64 " are needed", needs.limit,
-                         needs.limit_value, needs.needed);
-    }
+    kq_result result = fit_piece(device, &op, &piece, &needs);
     result = result != KQ_OK ? result : grow_scratch(device, needs.scratch_bytes);
-    if (result != KQ_OK) {
-        return result;
-    }
     op.scratch.buffer = d->scratch;
-    result = kq_opencl_quantized_dot_enqueue(d->pack, &op, d->queue, 0, NULL, &event);
-    return result != KQ_OK ? result : finish(device, event);
+    const uint64_t most[2] = {piece.count[0], piece.count[1]};
+    for (uint64_t j = 0; j < shape->count[1] && result == KQ_OK; j += most[1]) {
+        for (uint64_t i = 0; i < shape->count[0] && result == KQ_OK; i += most[0]) {
+            const uint64_t left[2] = {shape->count[0] - i, shape->count[1] - j};
+            for (int k = 0; k < 2; k++) {
+                piece.count[k] = (uint32_t)(left[k] < most[k] ? left[k] : most[k]);
+            }
+            op.lhs.view.offset = place_of(&shape->extents[KQ_LHS], 0, i, j);
+            op.rhs.view.offset = place_of(&shape->extents[KQ_RHS], 0, i, j);
+            op.result.offset = place_of(&shape->extents[KQ_RESULT], 0, i, j);
+            result = dot_piece(device, &op);
+        }
+    }
+    return result;
 }
 
 const kq_backend kq_opencl_backend = {

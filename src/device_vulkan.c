@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+// clang-format off
 #define DEVICE_FUNCTIONS(f)                                                                        \
     f(vkDestroyDevice)                                                                             \
     f(vkGetDeviceQueue)                                                                            \
@@ -42,6 +43,7 @@
     f(vkCreateDescriptorPool)                                                                      \
     f(vkDestroyDescriptorPool)                                                                     \
     f(vkAllocateDescriptorSets)
+// clang-format on
 
 // A buffer with memory of its own.
 typedef struct memory {
@@ -78,8 +80,8 @@ enum { STAGING_BYTES = 16 << 20 };
 
 // Of a call that was to make *handle. Vulkan leaves that undefined where the call fails; here it is
 // then null, so that what is half made can be destroyed.
-static kq_result check_made(const vulkan_device *d, const char *call, VkResult result,
-                            void *handle, size_t bytes)
+static kq_result check_made(const vulkan_device *d, const char *call, VkResult result, void *handle,
+                            size_t bytes)
 {
     if (result != VK_SUCCESS) {
         memset(handle, 0, bytes);
@@ -107,8 +109,8 @@ static const VkMemoryPropertyFlags staging_preferences[] = {
 
 enum { PREFERENCE_COUNT = 3 };
 
-// The first type that has one of the preferences, the earlier the better; and no property that makes
-// it unfit for plain use. UINT32_MAX: none.
+// The first type that has one of the preferences, the earlier the better; and no property that
+// makes it unfit for plain use. UINT32_MAX: none.
 static uint32_t choose_memory_type(const vulkan_device *d, uint32_t allowed,
                                    const VkMemoryPropertyFlags preferences[PREFERENCE_COUNT])
 {
@@ -137,8 +139,7 @@ static void destroy_memory(vulkan_device *d, memory *m)
 }
 
 static kq_result create_memory(vulkan_device *d, uint64_t bytes,
-                               const VkMemoryPropertyFlags preferences[PREFERENCE_COUNT],
-                               memory *m)
+                               const VkMemoryPropertyFlags preferences[PREFERENCE_COUNT], memory *m)
 {
     memset(m, 0, sizeof *m);
     m->bytes = bytes;
@@ -148,9 +149,9 @@ static kq_result create_memory(vulkan_device *d, uint64_t bytes,
         .usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                  VK_BUFFER_USAGE_TRANSFER_DST_BIT,
     };
-    kq_result result = check_made(d, "vkCreateBuffer",
-                                  d->vkCreateBuffer(d->handle, &info, NULL, &m->buffer),
-                                  &m->buffer, sizeof m->buffer);
+    kq_result result =
+        check_made(d, "vkCreateBuffer", d->vkCreateBuffer(d->handle, &info, NULL, &m->buffer),
+                   &m->buffer, sizeof m->buffer);
     if (result != KQ_OK) {
         return result;
     }
@@ -174,15 +175,15 @@ static kq_result create_memory(vulkan_device *d, uint64_t bytes,
         result = kq_vulkan_check(d->errors, "vkBindBufferMemory",
                                  d->vkBindBufferMemory(d->handle, m->buffer, m->handle, 0));
     }
-    // Mapped for its lifetime; but a window into a discrete GPU's memory, which is not cached, is left
-    // alone.
-    bool wanted = preferences == staging_preferences ||
-                  (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
+    // Mapped for its lifetime; but a window into a discrete GPU's memory, which is not cached, is
+    // left alone.
+    bool wanted =
+        preferences == staging_preferences || (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
     if (result == KQ_OK && wanted && (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0) {
         void *mapped = NULL;
-        result = kq_vulkan_check(
-            d->errors, "vkMapMemory",
-            d->vkMapMemory(d->handle, m->handle, 0, VK_WHOLE_SIZE, 0, &mapped));
+        result =
+            kq_vulkan_check(d->errors, "vkMapMemory",
+                            d->vkMapMemory(d->handle, m->handle, 0, VK_WHOLE_SIZE, 0, &mapped));
         m->mapped = mapped;
     }
     if (result != KQ_OK) {
@@ -292,20 +293,19 @@ static kq_result finish(vulkan_device *d)
         .commandBufferCount = 1,
         .pCommandBuffers = &d->commands,
     };
-    kq_result result = kq_vulkan_check(d->errors, "vkEndCommandBuffer",
-                                       d->vkEndCommandBuffer(d->commands));
+    kq_result result =
+        kq_vulkan_check(d->errors, "vkEndCommandBuffer", d->vkEndCommandBuffer(d->commands));
     if (result == KQ_OK) {
-        result = kq_vulkan_check(d->errors, "vkResetFences",
-                                 d->vkResetFences(d->handle, 1, &d->fence));
+        result =
+            kq_vulkan_check(d->errors, "vkResetFences", d->vkResetFences(d->handle, 1, &d->fence));
     }
     if (result == KQ_OK) {
         result = kq_vulkan_check(d->errors, "vkQueueSubmit",
                                  d->vkQueueSubmit(d->queue, 1, &submit, d->fence));
     }
     if (result == KQ_OK) {
-        result = kq_vulkan_check(
-            d->errors, "vkWaitForFences",
-            d->vkWaitForFences(d->handle, 1, &d->fence, VK_TRUE, UINT64_MAX));
+        result = kq_vulkan_check(d->errors, "vkWaitForFences",
+                                 d->vkWaitForFences(d->handle, 1, &d->fence, VK_TRUE, UINT64_MAX));
         if (result != KQ_OK) {
             // Nothing may be pending when the caller goes on to destroy things.
             d->vkDeviceWaitIdle(d->handle);
@@ -402,8 +402,8 @@ static kq_result create_handle(vulkan_device *d, const kq_vulkan_candidate *cand
     }
     const char *missing = NULL;
 #define LOAD_FUNCTION(name)                                                                        \
-    d->name = (PFN_##name)d->instance.vkGetDeviceProcAddr(handle, #name);                          \
-    missing = d->name == NULL ? #name : missing;
+ d->name = (PFN_##name)d->instance.vkGetDeviceProcAddr(handle, #name);                             \
+ missing = d->name == NULL ? #name : missing;
     DEVICE_FUNCTIONS(LOAD_FUNCTION)
 #undef LOAD_FUNCTION
     if (missing != NULL) {
@@ -447,9 +447,9 @@ static kq_result create_pools(vulkan_device *d, uint32_t queue_family)
                                  d->vkAllocateCommandBuffers(d->handle, &info, &d->commands));
     }
     if (result == KQ_OK) {
-        result = check_made(d, "vkCreateFence",
-                            d->vkCreateFence(d->handle, &fence, NULL, &d->fence), &d->fence,
-                            sizeof d->fence);
+        result =
+            check_made(d, "vkCreateFence", d->vkCreateFence(d->handle, &fence, NULL, &d->fence),
+                       &d->fence, sizeof d->fence);
     }
     if (result == KQ_OK) {
         result = check_made(
@@ -533,10 +533,10 @@ static kq_result buffer_create(kq_buffer *buffer)
     if (m == NULL) {
         return kq_fail(d->errors, KQ_ERROR_MEMORY, "out of host memory for a buffer");
     }
-    kq_result result = buffer->bytes <= UINT64_MAX - 3
-                           ? create_memory(d, (buffer->bytes + 3) / 4 * 4, device_preferences, m)
-                           : kq_fail(d->errors, KQ_ERROR_MEMORY, "%" PRIu64 " bytes are too many",
-                                     buffer->bytes);
+    kq_result result =
+        buffer->bytes <= UINT64_MAX - 3
+            ? create_memory(d, (buffer->bytes + 3) / 4 * 4, device_preferences, m)
+            : kq_fail(d->errors, KQ_ERROR_MEMORY, "%" PRIu64 " bytes are too many", buffer->bytes);
     if (result != KQ_OK) {
         free(m);
         return result;

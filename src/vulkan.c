@@ -10,6 +10,7 @@
 
 // --- Functions
 
+// clang-format off
 #define DEVICE_FUNCTIONS(f)                                                                        \
     f(vkCreateShaderModule)                                                                        \
     f(vkDestroyShaderModule)                                                                       \
@@ -25,6 +26,7 @@
     f(vkCmdPushConstants)                                                                          \
     f(vkCmdDispatch)                                                                               \
     f(vkCmdPipelineBarrier)
+// clang-format on
 
 #define FUNCTION_FIELD(name) PFN_##name name;
 typedef struct functions {
@@ -45,8 +47,8 @@ static kq_result load_functions(const kq_vulkan_params *params, functions *vk,
         missing = get_device == NULL ? "vkGetDeviceProcAddr" : "vkGetPhysicalDeviceProperties";
     } else {
 #define LOAD_FUNCTION(name)                                                                        \
-    vk->name = (PFN_##name)get_device(params->device, #name);                                      \
-    missing = vk->name == NULL ? #name : missing;
+ vk->name = (PFN_##name)get_device(params->device, #name);                                         \
+ missing = vk->name == NULL ? #name : missing;
         DEVICE_FUNCTIONS(LOAD_FUNCTION)
 #undef LOAD_FUNCTION
     }
@@ -105,7 +107,7 @@ static kq_result check_params(const kq_vulkan_params *params)
 {
     const kq_errors *errors = &params->errors;
     uint32_t known_ops = 1u << KQ_OP_QUANTIZE | 1u << KQ_OP_QUANTIZED_DOT;
-    const char *missing = params->get_instance_proc_addr == NULL    ? "get_instance_proc_addr"
+    const char *missing = params->get_instance_proc_addr == NULL      ? "get_instance_proc_addr"
                           : params->instance == VK_NULL_HANDLE        ? "instance"
                           : params->physical_device == VK_NULL_HANDLE ? "physical_device"
                           : params->device == VK_NULL_HANDLE          ? "device"
@@ -140,10 +142,10 @@ static kq_result create_layouts(kq_vulkan *pack)
         .bindingCount = KQ_BINDING_COUNT,
         .pBindings = bindings,
     };
-    kq_result result = kq_vulkan_check(
-        &pack->errors, "vkCreateDescriptorSetLayout",
-        pack->vk.vkCreateDescriptorSetLayout(pack->device, &set_info, allocator(pack),
-                                             &pack->set_layout));
+    kq_result result =
+        kq_vulkan_check(&pack->errors, "vkCreateDescriptorSetLayout",
+                        pack->vk.vkCreateDescriptorSetLayout(pack->device, &set_info,
+                                                             allocator(pack), &pack->set_layout));
     if (result != KQ_OK) {
         pack->set_layout = VK_NULL_HANDLE;  // Vulkan leaves it undefined
         return result;

@@ -30,7 +30,6 @@
     f(clGetEventInfo)                                                                              \
     f(clWaitForEvents)                                                                             \
     f(clReleaseEvent)                                                                              \
-    f(clFlush)                                                                                     \
     f(clFinish)
 // clang-format on
 

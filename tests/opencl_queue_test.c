@@ -241,7 +241,6 @@ static void run_pipeline(fixture *f, cl_command_queue queue)
     for (unsigned i = 0; i < 3; i++) {
         check_status(e, made[i], false);
     }
-    cl->clFlush(queue);
     open_gate(f);
     assert_int_equal(cl->clWaitForEvents(2, was_read), CL_SUCCESS);
     for (unsigned i = 0; i < 3; i++) {

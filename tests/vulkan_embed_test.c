@@ -43,7 +43,9 @@ static void check_dot_vector(engine *e, operands *o, const dot_vector *v, kq_ord
     op.lhs.buffer_bytes = operand_end(lhs.offset, (uint64_t)v->G * KQ_Q4_K_BYTES);
     op.rhs.buffer_bytes = operand_end(rhs.offset, (uint64_t)v->G * KQ_Q8_K_BYTES);
     op.result.buffer_bytes = operand_end(op.result.offset, 4);
+    e->name = v->name;
     check_dot(e, o, &op, is_secondary);
+    e->name = NULL;
 }
 
 static void check_quantize_vector(engine *e, operands *o, const quantize_vector *v,
@@ -62,7 +64,9 @@ static void check_quantize_vector(engine *e, operands *o, const quantize_vector 
     op.values.buffer_bytes = operand_end(values.offset, (uint64_t)v->G * KQ_BLOCK_BYTES);
     op.records.buffer_bytes = operand_end(records.offset, (uint64_t)v->G * KQ_Q8_K_BYTES);
     op.status.buffer_bytes = offsets[KQ_STATUS] + sizeof(kq_status);
+    e->name = v->name;
     check_quantize(e, o, &op, is_secondary);
+    e->name = NULL;
 }
 
 static void test_vectors(void **state)
@@ -397,9 +401,9 @@ static void test_chain(void **state)
         operands made = d;
         made.at[KQ_RHS] = q.at[KQ_RECORDS];
         expect_dot(&made, &dot);
-        operand_check(&d.at[KQ_RESULT]);
+        operand_check(e, &d.at[KQ_RESULT]);
         expect_status(&q.at[KQ_STATUS], 0, 0xFFFFFFFFu, 0, G);
-        operand_check(&q.at[KQ_STATUS]);
+        operand_check(e, &q.at[KQ_STATUS]);
     }
     destroy_operands(e, &q);
     destroy_operands(e, &d);
@@ -476,7 +480,7 @@ static void test_threads(void **state)
     for (int t = 0; t < THREADS; t++) {
         assert_int_equal(workers[t].failures, 0);
         engine_run(e, &direct, workers[t].lane.primary);
-        operand_check(&o[t].at[KQ_RESULT]);
+        operand_check(e, &o[t].at[KQ_RESULT]);
     }
     for (int t = 0; t < THREADS; t++) {
         lane_close(&workers[t].lane);

@@ -335,8 +335,11 @@ void operand_fill(operand *o, uint64_t offset, const void *data, uint64_t bytes)
     memcpy(o->expected, o->host, (size_t)o->bytes);
 }
 
-void operand_check(const operand *o)
+void operand_check(const engine *e, const operand *o)
 {
+    if (e->name != NULL && memcmp(o->host, o->expected, (size_t)o->bytes) != 0) {
+        print_error("vector %s\n", e->name);
+    }
     assert_memory_equal(o->host, o->expected, (size_t)o->bytes);
 }
 
@@ -396,13 +399,14 @@ kq_vulkan_quantize quantize_of(const operands *o, kq_view values, kq_view record
 }
 
 // Scratch may hold anything where it was lent.
-static void check_operands(operands *o, uint64_t scratch_offset, uint64_t scratch_bytes)
+static void check_operands(const engine *e, operands *o, uint64_t scratch_offset,
+                           uint64_t scratch_bytes)
 {
     operand *scratch = &o->at[KQ_SCRATCH];
     memcpy(scratch->expected + scratch_offset, scratch->host + scratch_offset,
            (size_t)scratch_bytes);
     for (int i = 0; i < KQ_BINDING_COUNT; i++) {
-        operand_check(&o->at[i]);
+        operand_check(e, &o->at[i]);
     }
 }
 
@@ -422,7 +426,7 @@ void check_dot(engine *e, operands *o, kq_vulkan_quantized_dot *op, bool is_seco
     assert_int_equal(e->wrapped.counts.dispatches, needs.dispatch_count);
     assert_int_equal(e->wrapped.counts.barriers, needs.dispatch_count);  // with the engine's own
     engine_run(e, &e->vk, e->lane.primary);
-    check_operands(o, op->scratch.offset, needs.scratch_bytes);
+    check_operands(e, o, op->scratch.offset, needs.scratch_bytes);
 }
 
 void check_quantize(engine *e, operands *o, const kq_vulkan_quantize *op, bool is_secondary)
@@ -440,7 +444,7 @@ void check_quantize(engine *e, operands *o, const kq_vulkan_quantize *op, bool i
     lane_end(&e->lane, is_secondary);
     assert_int_equal(e->wrapped.counts.dispatches, needs.dispatch_count);
     engine_run(e, &e->vk, e->lane.primary);
-    check_operands(o, 0, 0);
+    check_operands(e, o, 0, 0);
 }
 
 void fill_status(operand *status, uint64_t offset)

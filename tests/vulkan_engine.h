@@ -79,6 +79,7 @@ typedef struct engine {
     VkBuffer buffers[ENGINE_BUFFER_CAPACITY];
     uint32_t buffer_count;
     report report;
+    const char *name;  // of the vector in work, if there is one
     kq_vulkan *pack;
     engine_lane lane;
 } engine;
@@ -122,7 +123,7 @@ operand engine_make_operand(engine *e, uint64_t bytes);
 
 // Poisons the operand, and puts data there. What is expected is that it stays so.
 void operand_fill(operand *o, uint64_t offset, const void *data, uint64_t bytes);
-void operand_check(const operand *o);
+void operand_check(const engine *e, const operand *o);
 
 // The end of the last word that holds a byte of a range.
 uint64_t operand_end(uint64_t offset, uint64_t bytes);

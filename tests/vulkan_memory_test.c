@@ -34,8 +34,8 @@ enum { GUARD = 24 };
 
 typedef struct buffers {
     kq_buffer *lhs, *rhs, *result;
-    uint64_t bytes;  // of each
     unsigned char *expected, *got;
+    const char *name;  // of the vector in work
 } buffers;
 
 static buffers make_buffers(fixture *f, uint32_t G)
@@ -45,7 +45,6 @@ static buffers make_buffers(fixture *f, uint32_t G)
         .lhs = make_buffer(f, bytes),
         .rhs = make_buffer(f, bytes),
         .result = make_buffer(f, 64),
-        .bytes = bytes,
         .expected = allocate(bytes),
         .got = allocate(bytes),
     };
@@ -71,6 +70,9 @@ static void compare(buffers *b, kq_buffer *output, uint64_t bytes)
 {
     memset(b->got, 0, (size_t)bytes);
     download(output, 0, b->got, bytes);
+    if (memcmp(b->got, b->expected, (size_t)bytes) != 0) {
+        print_error("vector %s\n", b->name);
+    }
     assert_memory_equal(b->got, b->expected, (size_t)bytes);
 }
 
@@ -78,6 +80,7 @@ static void check_quantize_vector(fixture *f, buffers *b, const quantize_vector 
 {
     kq_domain domain = {0};
     uint64_t bytes = (uint64_t)v->G * KQ_Q8_K_BYTES;
+    b->name = v->name;
     uint64_t at = GUARD + shift % 8;
     poison(b, b->rhs, at + bytes + GUARD);
     memcpy(b->expected + at, v->records, (size_t)bytes);
@@ -91,6 +94,7 @@ static void check_quantize_vector(fixture *f, buffers *b, const quantize_vector 
 
 static void check_dot_vector(fixture *f, buffers *b, const dot_vector *v, uint64_t shift)
 {
+    b->name = v->name;
     upload(b->lhs, shift % 7, v->lhs, (uint64_t)v->G * KQ_Q4_K_BYTES);
     upload(b->rhs, shift % 6, v->rhs, (uint64_t)v->G * KQ_Q8_K_BYTES);
     for (int order = 0; order < 2; order++) {
@@ -106,6 +110,7 @@ static void check_dot_vector(fixture *f, buffers *b, const dot_vector *v, uint64
 
 static void check_bulk_vector(fixture *f, buffers *b, const bulk_vector *v)
 {
+    b->name = "of bulk.tsv";
     draw_values(v->seed, v->G, b->got);
     upload(b->lhs, 0, b->got, (uint64_t)v->G * KQ_BLOCK_BYTES);
     poison(b, b->rhs, (uint64_t)v->G * KQ_Q8_K_BYTES + GUARD);
@@ -551,20 +556,18 @@ static void test_resident_memory(void **state)
     fixture *f = *state;
     uint64_t lhs_bytes = (uint64_t)DOTS * G * KQ_Q4_K_BYTES;
     uint64_t buffer_bytes = lhs_bytes + G * KQ_Q8_K_BYTES + DOTS * 4 + (uint64_t)DOTS * G * 4;
-    unsigned char *data = allocate(lhs_bytes);
     const kq_repeat repeat = {
         .count = {DOTS, 1},
         .lhs_step = {G * KQ_Q4_K_BYTES, 0},
         .result_step = {4, 0},
     };
+    if (resident_bytes() == 0) {
+        skip();
+    }
+    unsigned char *data = allocate(lhs_bytes);
     draw_q4_k(1, DOTS * G, data);
     open_device(f);
     uint64_t before = resident_bytes();
-    if (before == 0) {
-        free(data);
-        close_device(f);
-        skip();
-    }
     kq_buffer *lhs = make_buffer(f, lhs_bytes);
     kq_buffer *rhs = make_buffer(f, G * KQ_Q8_K_BYTES);
     kq_buffer *result = make_buffer(f, DOTS * 4);

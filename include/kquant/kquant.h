@@ -1,5 +1,6 @@
 // kquant: quantize f32 blocks to Q8_K records, and dot products of Q4_K and Q8_K records, with the
-// same bits on every Vulkan and OpenCL driver. CONTRACT.md, beside this file, says what the bits are.
+// same bits on every Vulkan and OpenCL driver. CONTRACT.md, beside this file, says what the bits
+// are.
 //
 // Three levels, each built on the one before:
 //   data       kq_kernels(): the kernels, for your own pipelines
@@ -92,14 +93,15 @@ typedef struct kq_view {
     uint64_t offset;        // bytes from the start of the buffer, any
     uint64_t stride;        // bytes from record to record, any; 0: packed, the size of a record.
                             // An output's is at least that size.
-    uint64_t value_stride;  // f32 blocks only: bytes from value to value, a multiple of 4; 0: packed,
-                            // 4 bytes. Elsewhere it must be 0.
+    uint64_t value_stride;  // f32 blocks only: bytes from value to value, a multiple of 4; 0:
+                            // packed, 4 bytes. Elsewhere it must be 0.
     uint32_t G;             // records; may be 0, then nothing is read and the buffer may be null
 } kq_view;
 
-// The caller's two nested loops over single dots (CONTRACT.md, Repeats): count[0] is the inner one. Each dot has the bits
-// it has alone. Dot (i, j) takes its operands and puts its result (i * step[0] + j * step[1]) bytes
-// further on than dot (0, 0). A count of 0 does nothing. NULL in place of a repeat is one dot.
+// The caller's two nested loops over single dots (CONTRACT.md, Repeats): count[0] is the inner one.
+// Each dot has the bits it has alone. Dot (i, j) takes its operands and puts its result (i *
+// step[0] + j * step[1]) bytes further on than dot (0, 0). A count of 0 does nothing. NULL in place
+// of a repeat is one dot.
 typedef struct kq_repeat {
     uint32_t count[2];
     uint64_t lhs_step[2];     // any; 0: every dot takes the same records
@@ -130,26 +132,28 @@ KQ_API kq_reason kq_block_reason(const void *values, uint64_t value_stride, uint
 // What quantize leaves on the device, 16 bytes. The caller presets it to KQ_STATUS_PRESET; kernels
 // only lower the first word and add to the next two, so it may span several commands.
 typedef struct kq_status {
-    uint32_t lowest_bad;    // 0xFFFFFFFF: none
+    uint32_t lowest_bad;  // 0xFFFFFFFF: none
     uint32_t bad_count;
-    uint32_t done_count;    // records written; short of G, the driver did not do the work
+    uint32_t done_count;  // records written; short of G, the driver did not do the work
     uint32_t zero;
 } kq_status;
 
+// clang-format off
 #define KQ_STATUS_PRESET { 0xFFFFFFFFu, 0u, 0u, 0u }
+// clang-format on
 
 // --- What an operation needs, answered before any work (the query functions of level 2)
 
 typedef struct kq_needs {
     uint64_t scratch_bytes;   // 4 * G * dots and a little more; 0 for quantize
     uint32_t dispatch_count;  // what record or enqueue will issue
-    uint32_t missing_bytes;   // 1 to 3: a buffer must be that much longer, for its last view ends in
-                              // the middle of a 4-byte word; 0: none
-    const char *limit;        // NULL: it fits. Else the limit that stops it, as its API spells it,
-    uint64_t limit_value;     // the limit's value,
-    uint64_t needed;          // and what the operation needs of it
-    uint32_t largest_G;       // the largest G that fits, all else equal
-    uint32_t largest_count;   // the largest repeat.count[0] that fits, all else equal
+    uint32_t missing_bytes;  // 1 to 3: a buffer must be that much longer, for its last view ends in
+                             // the middle of a 4-byte word; 0: none
+    const char *limit;       // NULL: it fits. Else the limit that stops it, as its API spells it,
+    uint64_t limit_value;    // the limit's value,
+    uint64_t needed;         // and what the operation needs of it
+    uint32_t largest_G;      // the largest G that fits, all else equal
+    uint32_t largest_count;  // the largest repeat.count[0] that fits, all else equal
 } kq_needs;
 
 // --- Data: the kernels themselves
@@ -166,7 +170,7 @@ typedef struct kq_kernel {
     uint32_t address_bits;  // OpenCL: 32 or 64, of this SPIR-V; Vulkan: 0
     const uint32_t *spirv;  // host-endian words; entry point "main" in Vulkan, <kernel> in OpenCL
     size_t spirv_bytes;
-    const char *source;     // OpenCL C 1.2 of the same kernel, includes resolved; NULL in Vulkan
+    const char *source;  // OpenCL C 1.2 of the same kernel, includes resolved; NULL in Vulkan
     size_t source_bytes;
 } kq_kernel;
 
@@ -184,7 +188,7 @@ typedef struct kq_lookup {
 } kq_lookup;
 
 typedef struct kq_device_info {
-    char id[32];       // "reference", "vulkan:0", "opencl:1": takes this name while drivers stay put
+    char id[32];  // "reference", "vulkan:0", "opencl:1": the same as long as drivers are
     kq_api api;
     int is_software;   // 1 for a CPU implementation
     int is_discrete;   // 1 for a GPU with memory of its own

@@ -1,5 +1,6 @@
 // kquant on your own OpenCL context and queue. The library makes programs at create, and kernel
-// objects for the time of each enqueue: no queue, memory, flush, wait or thread. It links no loader.
+// objects for the time of each enqueue: no queue, memory, flush, wait or thread. It links no
+// loader.
 #ifndef KQ_OPENCL_H
 #define KQ_OPENCL_H
 
@@ -14,8 +15,8 @@ extern "C" {
 #endif
 
 typedef enum kq_opencl_program {
-    KQ_OPENCL_PROGRAM_ANY = 0,     // SPIR-V where the device takes it, else the same kernels' source
-    KQ_OPENCL_PROGRAM_SPIRV = 1,   // SPIR-V or KQ_ERROR_UNSUPPORTED
+    KQ_OPENCL_PROGRAM_ANY = 0,    // SPIR-V where the device takes it, else the same kernels' source
+    KQ_OPENCL_PROGRAM_SPIRV = 1,  // SPIR-V or KQ_ERROR_UNSUPPORTED
     KQ_OPENCL_PROGRAM_SOURCE = 2,  // OpenCL C 1.2
 } kq_opencl_program;
 
@@ -83,9 +84,9 @@ KQ_API kq_result kq_opencl_quantized_dot_query(const kq_opencl *pack,
 
 // Enqueues on queue, in-order or out-of-order, of context and device; never blocks or flushes.
 // Waits, wait_count and event are those of clEnqueueNDRangeKernel; event, if not NULL, completes
-// with the whole operation and is yours to release. Where there is nothing to do (an empty quantize,
-// a count of 0) it is a marker's. After KQ_ERROR_DRIVER or _MEMORY some kernels may have been
-// enqueued; outputs and scratch are then not to be used.
+// with the whole operation and is yours to release. Where there is nothing to do (an empty
+// quantize, a count of 0) it is a marker's. After KQ_ERROR_DRIVER or _MEMORY some kernels may have
+// been enqueued; outputs and scratch are then not to be used.
 KQ_API kq_result kq_opencl_quantize_enqueue(const kq_opencl *pack, const kq_opencl_quantize *op,
                                             cl_command_queue queue, cl_uint wait_count,
                                             const cl_event *waits, cl_event *event);

@@ -97,11 +97,12 @@ KQ_API kq_result kq_vulkan_quantized_dot_write_set(const kq_vulkan *pack,
 // Records into command_buffer: recording, outside a render pass, of a family with compute. Leaves
 // pipeline, set 0 and push constants of the compute bind point changed. Barriers between its own
 // dispatches are inside. Around it they are yours:
-//   before  inputs, and status, visible to SHADER_READ (status also SHADER_WRITE) in COMPUTE_SHADER;
+//   before  inputs, and status, visible to SHADER_READ (status also SHADER_WRITE) in
+//   COMPUTE_SHADER;
 //           all earlier use of records, result and scratch complete
 //   after   outputs are SHADER_WRITE in COMPUTE_SHADER
-// Nothing is recorded unless the result is KQ_OK. G = 0: a dot writes +0 with one dispatch; quantize
-// records nothing, as does a count of 0.
+// Nothing is recorded unless the result is KQ_OK. G = 0: a dot writes +0 with one dispatch;
+// quantize records nothing, as does a count of 0.
 KQ_API kq_result kq_vulkan_quantize_record(const kq_vulkan *pack, const kq_vulkan_quantize *op,
                                            VkDescriptorSet set, VkCommandBuffer command_buffer);
 KQ_API kq_result kq_vulkan_quantized_dot_record(const kq_vulkan *pack,
