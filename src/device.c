@@ -99,9 +99,7 @@ static kq_result choose_named(const kq_errors *errors, const char *name,
                        name, matches, infos[first].id);
     }
     return kq_fail(errors, KQ_ERROR_NO_DEVICE,
-                   "device \"%s\" is no id, uuid or part of a name of the %" PRIu32
-                   " devices present",
-                   name, count);
+                   "device \"%s\" is not here: it is no id, no uuid and no part of a name", name);
 }
 
 // The backend that an id like "vulkan:0" belongs to, so that no other driver is woken; else NULL.
@@ -199,6 +197,9 @@ const kq_device_info *kq_device_get_info(const kq_device *device)
 kq_result kq_buffer_create(kq_device *device, uint64_t bytes, kq_buffer **buffer)
 {
     *buffer = NULL;
+    if (device == NULL) {
+        return KQ_ERROR_ARGUMENT;
+    }
     if (bytes == 0) {
         return kq_fail(&device->errors, KQ_ERROR_ARGUMENT, "bytes is 0; a buffer has at least 1");
     }
@@ -229,6 +230,9 @@ void kq_buffer_destroy(kq_buffer **buffer)
 static kq_result check_range(const kq_buffer *buffer, uint64_t offset, const void *data,
                              uint64_t bytes)
 {
+    if (buffer == NULL) {
+        return KQ_ERROR_ARGUMENT;
+    }
     if (data == NULL && bytes > 0) {
         return kq_fail(&buffer->device->errors, KQ_ERROR_ARGUMENT,
                        "data is null; %" PRIu64 " bytes are to be copied", bytes);
@@ -319,6 +323,9 @@ static kq_result report_domain(const kq_quantize_args *args, const kq_shape *sha
 // Every backend compiles, or need not, the kernels of the operations that were asked for.
 static kq_result check_op(const kq_device *device, kq_op op, const char *name)
 {
+    if (device == NULL) {
+        return KQ_ERROR_ARGUMENT;
+    }
     return device->ops == 0 || (device->ops & 1u << op) != 0
                ? KQ_OK
                : kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
@@ -412,6 +419,9 @@ static kq_result create_filled(kq_device *device, const void *data, uint64_t byt
 static kq_result check_whole(const kq_device *device, const char *name, uint64_t value,
                              uint64_t unit, const char *unit_name)
 {
+    if (device == NULL) {
+        return KQ_ERROR_ARGUMENT;
+    }
     if (value % unit == 0 && value / unit <= UINT32_MAX) {
         return KQ_OK;
     }

@@ -166,7 +166,7 @@ typedef struct kq_kernel {
     const char *name;  // "quantized_dot_terms.base": <kernel>.<variant>, the name used everywhere
     kq_api api;
     kq_op op;
-    uint32_t caps;          // KQ_CAP_* that must be enabled; 0 for every base variant
+    uint32_t caps;          // features that must be enabled, as bits; none has a bit yet, so 0
     uint32_t address_bits;  // OpenCL: 32 or 64, of this SPIR-V; Vulkan: 0
     const uint32_t *spirv;  // host-endian words; entry point "main" in Vulkan, <kernel> in OpenCL
     size_t spirv_bytes;
@@ -213,6 +213,7 @@ typedef struct kq_device_params {
 } kq_device_params;
 
 // One thread at a time for each device and its buffers.
+// A null device or buffer is KQ_ERROR_ARGUMENT, with nobody to report it to.
 typedef struct kq_device kq_device;
 
 // KQ_ERROR_ARGUMENT: the name is a part of several devices' names. KQ_ERROR_NO_DEVICE: of none.

@@ -25,7 +25,7 @@ typedef struct kq_opencl_params {
     cl_context context;         // required
     cl_device_id device;        // required, of context; OpenCL 1.2 or later, embedded profile too
     kq_opencl_program program;  // optional
-    uint32_t caps;              // KQ_CAP_* you allow; 0 is always right
+    uint32_t caps;              // features you enabled, as bits; none has a bit yet, so 0
     uint32_t ops;               // 1u << KQ_OP_*: the kernels to build; 0: all
     kq_errors errors;           // called on whatever thread a call fails on
 } kq_opencl_params;

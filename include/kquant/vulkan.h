@@ -19,7 +19,7 @@ typedef struct kq_vulkan_params {
     VkPhysicalDevice physical_device;                  // required
     VkDevice device;                                   // required; any features, any queues
     uint32_t api_version;  // the instance's (VkApplicationInfo); 0: 1.0. Nothing newer is called.
-    uint32_t caps;         // KQ_CAP_* that you enabled on device; 0 is always right
+    uint32_t caps;         // features you enabled, as bits; none has a bit yet, so 0
     uint32_t ops;          // 1u << KQ_OP_*: the kernels to compile; 0: all
     VkPipelineCache pipeline_cache;          // optional
     const VkAllocationCallbacks *allocator;  // optional; used at create and destroy, must outlive
