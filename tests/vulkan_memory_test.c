@@ -414,7 +414,12 @@ static void test_odd_ranges(void **state)
 // What the device wrote since the host last looked survives an upload beside it.
 static void test_upload_beside_records(void **state)
 {
-    enum { AT = 67, BYTES = AT + KQ_Q8_K_BYTES + 40 };
+    // From two atoms before the one that the record starts in, to one after that it ends in.
+    enum {
+        AT = 2 * WRAPPED_ATOM_BYTES + 67,
+        END = AT + KQ_Q8_K_BYTES,
+        BYTES = END + WRAPPED_ATOM_BYTES + 1,
+    };
     fixture *f = *state;
     open_device(f);
     kq_buffer *values = make_buffer(f, KQ_BLOCK_BYTES);
@@ -431,9 +436,9 @@ static void test_upload_beside_records(void **state)
         assert_int_equal(reason, KQ_REASON_NONE);
         assert_int_equal(quantize(f, view_of(values, 0, 1), view_of(records, AT, 1), NULL), KQ_OK);
         memset(expected, (int)seed, AT);
-        memset(expected + AT + KQ_Q8_K_BYTES, (int)seed, 5);
+        memset(expected + END, (int)seed, BYTES - END);
         upload(records, 0, expected, AT);
-        upload(records, AT + KQ_Q8_K_BYTES, expected + AT + KQ_Q8_K_BYTES, 5);
+        upload(records, END, expected + END, BYTES - END);
         download(records, 0, got, sizeof got);
         kq_device *reference = NULL;
         assert_int_equal(kq_device_create(&(kq_device_params){.device = "reference"}, &reference),

@@ -116,7 +116,7 @@ options_result options_parse(const usage *usage, int argc, char **argv, const ch
     bool only_operands = false;
     for (int i = 1; i < argc; i++) {
         const char *argument = argv[i];
-        if (!only_operands && strcmp(argument, "--help") == 0) {
+        if (!only_operands && (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)) {
             print_help(usage);
             return OPTIONS_HELP;
         }
