@@ -1,9 +1,11 @@
 // Level 3 on an OpenCL device whose calls fail: the right error, and nothing left behind.
 //
 // Runs on device 0 of the OpenCL drivers that the environment shows. Exits with 77 where there is
-// none. Usage: opencl_failure_test [--expect=TEXT] [--il] [--quick] TEXT must occur in the name of
-// device or platform. --il: the SPIR-V modules are what runs, if need be translated for the driver.
-// --quick, for interpreters, leaves out what it prints.
+// none.
+// Usage: opencl_failure_test [--expect=TEXT] [--il] [--quick]
+//   TEXT     must occur in the name of device or platform
+//   --il     the SPIR-V modules are what runs, if need be translated for the driver
+//   --quick  for interpreters: leaves out what it prints
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -2,9 +2,11 @@
 // source and from SPIR-V; threads. Linked with levels 1 and 2 alone.
 //
 // Runs on device 0 of the OpenCL drivers that the environment shows. Exits with 77 where there is
-// none. Usage: opencl_queue_test [--expect=TEXT] [--il] [--quick] FOLDER... TEXT must occur in the
-// name of device or platform. --il: the SPIR-V modules are what runs, if need be translated for the
-// driver. --quick, for interpreters, leaves out what it prints.
+// none.
+// Usage: opencl_queue_test [--expect=TEXT] [--il] [--quick] FOLDER...
+//   TEXT     must occur in the name of device or platform
+//   --il     the SPIR-V modules are what runs, if need be translated for the driver
+//   --quick  for interpreters: leaves out what it prints
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -24,13 +26,13 @@ typedef struct fixture {
     cl_event gate;  // what is enqueued behind it waits; NULL: none
 } fixture;
 
-static fixture f;
+static fixture shared;
 
 static int open_plain(void **state)
 {
     wrapped_opencl_watch(false);
-    engine_open(&f.engine, &f.options);
-    *state = &f;
+    engine_open(&shared.engine, &shared.options);
+    *state = &shared;
     return 0;
 }
 
@@ -456,8 +458,8 @@ static void test_threads(void **state)
 
 int main(int argc, char **argv)
 {
-    int status = engine_read_options(argc, argv, true, &f.options);
-    status = status != EXIT_SUCCESS ? status : engine_check_device(&f.options);
+    int status = engine_read_options(argc, argv, true, &shared.options);
+    status = status != EXIT_SUCCESS ? status : engine_check_device(&shared.options);
     if (status == EXIT_SUCCESS) {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test_teardown(test_nothing, open_gate_at_last),
@@ -470,6 +472,6 @@ int main(int argc, char **argv)
         int failed = cmocka_run_group_tests_name("opencl_queue", tests, open_plain, NULL);
         status = failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     }
-    free_vectors(&f.options.vectors);
+    free_vectors(&shared.options.vectors);
     return status;
 }

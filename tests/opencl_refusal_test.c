@@ -2,8 +2,11 @@
 // enqueued; devices that can't do it; calls that fail. Linked with levels 1 and 2 alone.
 //
 // Runs on device 0 of the OpenCL drivers that the environment shows. Exits with 77 where there is
-// none. Usage: opencl_refusal_test [--expect=TEXT] [--il] [--quick] TEXT must occur in the name of
-// device or platform. --il: the SPIR-V modules are what runs, if need be translated for the driver.
+// none.
+// Usage: opencl_refusal_test [--expect=TEXT] [--il] [--quick]
+//   TEXT     must occur in the name of device or platform
+//   --il     the SPIR-V modules are what runs, if need be translated for the driver
+//   --quick  for interpreters: changes nothing here
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,13 +25,13 @@ typedef struct fixture {
     engine engine;
 } fixture;
 
-static fixture f;
+static fixture shared;
 
 static int open_engine(void **state)
 {
     wrapped_opencl_watch(true);
-    engine_open(&f.engine, &f.options);
-    *state = &f.engine;
+    engine_open(&shared.engine, &shared.options);
+    *state = &shared.engine;
     return 0;
 }
 
@@ -466,7 +469,7 @@ static void test_lesser_devices(void **state)
   shown->address_bits = 0;                                                                         \
   shown->is_big_endian = false;                                                                    \
   shown->has_no_compiler = false;                                                                  \
-  shown->il = f.options.il;                                                                        \
+  shown->il = shared.options.il;                                                                   \
  } while (0)
     REFUSE_DEVICE(shown->version = "OpenCL 1.1 ", "CL_DEVICE_VERSION is \"OpenCL 1.1 \"");
     REFUSE_DEVICE(shown->version = "OpenCL 0.9 x", "CL_DEVICE_VERSION is");
@@ -517,7 +520,7 @@ static void test_least_device(void **state)
         kq_opencl_destroy(&e->pack);
     }
     e->pack = main_pack;
-    e->wrapped.il = f.options.il;
+    e->wrapped.il = shared.options.il;
     e->wrapped.version = NULL;
     e->wrapped.profile = NULL;
     e->wrapped.extensions = NULL;
@@ -642,8 +645,8 @@ static void test_failing_builds(void **state)
 
 int main(int argc, char **argv)
 {
-    int status = engine_read_options(argc, argv, false, &f.options);
-    status = status != EXIT_SUCCESS ? status : engine_check_device(&f.options);
+    int status = engine_read_options(argc, argv, false, &shared.options);
+    status = status != EXIT_SUCCESS ? status : engine_check_device(&shared.options);
     if (status == EXIT_SUCCESS) {
         const struct CMUnitTest tests[] = {
             cmocka_unit_test(test_dot_arguments),
@@ -662,6 +665,6 @@ int main(int argc, char **argv)
         int failed = cmocka_run_group_tests_name("opencl_refusal", tests, open_engine, NULL);
         status = failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     }
-    free_vectors(&f.options.vectors);
+    free_vectors(&shared.options.vectors);
     return status;
 }

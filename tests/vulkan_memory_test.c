@@ -566,12 +566,14 @@ static void test_resident_memory(void **state)
         .lhs_step = {G * KQ_Q4_K_BYTES, 0},
         .result_step = {4, 0},
     };
-    if (resident_bytes() == 0) {
+    open_device(f);
+    // The bound is lavapipe's; what another driver's compiler keeps is its own affair.
+    if (resident_bytes() == 0 || strstr(kq_device_get_info(f->device)->name, "llvmpipe") == NULL) {
+        close_device(f);
         skip();
     }
     unsigned char *data = allocate(lhs_bytes);
     draw_q4_k(1, DOTS * G, data);
-    open_device(f);
     uint64_t before = resident_bytes();
     kq_buffer *lhs = make_buffer(f, lhs_bytes);
     kq_buffer *rhs = make_buffer(f, G * KQ_Q8_K_BYTES);

@@ -98,21 +98,33 @@ static bool is_from_pool(const wrapped_vulkan_object *o, wrapped_vulkan_kind poo
     return is_pool && o->kind == kind && o->pool == pool;
 }
 
-static void forget(wrapped_vulkan_object *o, const wrapped_vulkan_object *dropped)
+// Takes an object off the list, and out of those that refer to it.
+static void remove_object(wrapped_vulkan_object *dropped)
 {
-    wrapped_vulkan_object **references[] = {&o->memory,     &o->pipeline,   &o->set,
-                                            &o->buffers[0], &o->buffers[1], &o->buffers[2],
-                                            &o->buffers[3]};
-    for (size_t i = 0; i < sizeof references / sizeof *references; i++) {
-        if (*references[i] == dropped) {
-            *references[i] = NULL;
+    wrapped_vulkan_object **at = &wrapped.now->objects;
+    while (*at != NULL) {
+        wrapped_vulkan_object *o = *at;
+        if (o == dropped) {
+            *at = o->next;
+            continue;
         }
+        wrapped_vulkan_object **references[] = {&o->memory,     &o->pipeline,   &o->set,
+                                                &o->buffers[0], &o->buffers[1], &o->buffers[2],
+                                                &o->buffers[3]};
+        for (size_t i = 0; i < sizeof references / sizeof *references; i++) {
+            *references[i] = *references[i] == dropped ? NULL : *references[i];
+        }
+        at = &o->next;
     }
+    wrapped.now->live[dropped->kind]--;
+    free(dropped->shadow);
+    free(dropped->events);
+    free(dropped);
 }
 
 void wrapped_drop(wrapped_vulkan_kind kind, uint64_t handle, const VkAllocationCallbacks *allocator)
 {
-    const wrapped_vulkan_object *dropped = wrapped_find(kind, handle);
+    wrapped_vulkan_object *dropped = wrapped_find(kind, handle);
     if (dropped == NULL) {
         return;
     }
@@ -120,19 +132,13 @@ void wrapped_drop(wrapped_vulkan_kind kind, uint64_t handle, const VkAllocationC
         wrapped_violate("a %s was created with one allocator and destroyed with another",
                         kind_names[kind]);
     }
-    for (wrapped_vulkan_object **at = &wrapped.now->objects; *at != NULL;) {
-        wrapped_vulkan_object *o = *at;
-        if (o != dropped && !is_from_pool(o, kind, handle)) {
-            forget(o, dropped);
-            at = &o->next;
-            continue;
+    for (wrapped_vulkan_object *o = wrapped.now->objects, *next; o != NULL; o = next) {
+        next = o->next;
+        if (is_from_pool(o, kind, handle)) {
+            remove_object(o);
         }
-        *at = o->next;
-        wrapped.now->live[o->kind]--;
-        free(o->shadow);
-        free(o->events);
-        free(o);
     }
+    remove_object(dropped);
 }
 
 void wrapped_vulkan_reset(wrapped_vulkan *w)
