@@ -104,12 +104,50 @@ static void a_failed_call_is_named(void **state)
     set_fault(NULL, 0, CL_SUCCESS);
     assert_int_equal(failed, KQ_ERROR_DRIVER);
     assert_int_equal(wrapped_opencl_launches(&own.wrapped, NULL), 1);
-    // The first step may have to go on, or the first dot anew: with scratch there from now on.
     expect_ok("the next dot", kq_quantized_dot(own.device, &args));
+    // Scratch may be there since.
     assert_true(wrapped_opencl_live(&own.wrapped) <= live + 1);
     kq_buffer_destroy(&lhs);
     kq_buffer_destroy(&rhs);
     kq_buffer_destroy(&result);
+    free(q4);
+}
+
+// There are drivers whose calls all succeed, and which then don't do the work.
+static void lost_work_is_an_error(void **state)
+{
+    (void)state;
+    unsigned char *values = make_values(1, 5);
+    unsigned char *q4 = make_q4_k(2, 5);
+    kq_quantize_args quantize = {
+        .format = KQ_FORMAT_Q8_K,
+        .values = {create_buffer(values, 5 * KQ_BLOCK_BYTES, 0, 0), {.G = 5}},
+        .records = {create_buffer(NULL, 5 * KQ_Q8_K_BYTES, 0, 0), {.G = 5}},
+    };
+    kq_buffer *lhs = create_buffer(q4, 5 * KQ_Q4_K_BYTES, 0, 0);
+    kq_buffer *result = create_buffer(NULL, 4, 0, 0);
+    const kq_quantized_dot_args dot =
+        dot_args(KQ_ORDER_SEQUENTIAL, lhs, quantize.records.buffer, 5, result);
+    own.wrapped.loses_launches = true;
+    kq_result lost = kq_quantize(own.device, &quantize);
+    own.wrapped.loses_launches = false;
+    assert_int_equal(lost, KQ_ERROR_DRIVER);
+    assert_true(is_reported(KQ_ERROR_DRIVER, "0 of 5 records"));
+    expect_ok("quantize", kq_quantize(own.device, &quantize));
+
+    own.wrapped.execution_status = CL_OUT_OF_RESOURCES;
+    kq_result failed[2] = {kq_quantize(own.device, &quantize), kq_quantized_dot(own.device, &dot)};
+    own.wrapped.execution_status = 0;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(failed[i], KQ_ERROR_DRIVER);
+    }
+    assert_true(is_reported(KQ_ERROR_DRIVER, "execution gave CL_OUT_OF_RESOURCES (-5)"));
+    expect_ok("a dot", kq_quantized_dot(own.device, &dot));
+    kq_buffer_destroy(&quantize.values.buffer);
+    kq_buffer_destroy(&quantize.records.buffer);
+    kq_buffer_destroy(&lhs);
+    kq_buffer_destroy(&result);
+    free(values);
     free(q4);
 }
 
@@ -249,6 +287,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(shows_its_driver),
         cmocka_unit_test(lists_no_device_without_a_loader),
         cmocka_unit_test(a_failed_call_is_named),
+        cmocka_unit_test(lost_work_is_an_error),
         cmocka_unit_test(each_call_of_opening_may_fail),
         cmocka_unit_test(each_call_of_an_operation_may_fail),
         cmocka_unit_test(leaves_nothing_behind),

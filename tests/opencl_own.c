@@ -108,18 +108,6 @@ kq_quantized_dot_args dot_args(kq_order order, kq_buffer *lhs, kq_buffer *rhs, u
     };
 }
 
-// SPIR-V modules for OpenCL, of one address size.
-static unsigned module_count(void)
-{
-    unsigned modules = 0;
-    size_t count = 0;
-    const kq_kernel *kernels = kq_kernels(&count);
-    for (size_t i = 0; i < count; i++) {
-        modules += kernels[i].api == KQ_API_OPENCL && kernels[i].address_bits == 64;
-    }
-    return modules;
-}
-
 void shows_its_driver(void **state)
 {
     (void)state;
@@ -132,7 +120,7 @@ void shows_its_driver(void **state)
         fail_msg("neither holds \"%s\"", own.expected_name);
     }
     if (own.wrapped.il != WRAPPED_IL_OF_DRIVER) {
-        assert_int_equal(own.wrapped.il_count, module_count());
+        assert_int_equal(own.wrapped.il_count, wrapped_opencl_modules());
         assert_int_equal(wrapped_opencl_calls(&own.wrapped, "clCreateProgramWithSource"), 0);
     }
 }

@@ -299,18 +299,6 @@ static bool info_holds(const engine *e, cl_device_info info, const char *text)
     return strstr(value, text) != NULL;
 }
 
-// SPIR-V modules for OpenCL, of one address size.
-static unsigned count_modules(void)
-{
-    unsigned modules = 0;
-    size_t count = 0;
-    const kq_kernel *kernels = kq_kernels(&count);
-    for (size_t i = 0; i < count; i++) {
-        modules += kernels[i].api == KQ_API_OPENCL && kernels[i].address_bits == 64;
-    }
-    return modules;
-}
-
 static void check_program(fixture *f, kq_opencl_program program, wrapped_il il, bool takes_spirv)
 {
     engine *e = &f->engine;
@@ -327,7 +315,7 @@ static void check_program(fixture *f, kq_opencl_program program, wrapped_il il, 
     kq_result result = kq_opencl_create(&params, &e->pack);
     assert_int_equal(result, is_possible ? KQ_OK : KQ_ERROR_UNSUPPORTED);
     assert_int_equal(e->report.count, !is_possible);
-    assert_int_equal(e->wrapped.il_count, is_spirv ? count_modules() : 0);
+    assert_int_equal(e->wrapped.il_count, is_spirv ? wrapped_opencl_modules() : 0);
     assert_int_equal(wrapped_opencl_calls(&e->wrapped, create[il != WRAPPED_IL_EXTENSION]), 0);
     if (is_spirv) {
         assert_int_equal(wrapped_opencl_calls(&e->wrapped, "clCreateProgramWithSource"), 0);

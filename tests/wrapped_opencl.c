@@ -293,10 +293,22 @@ FORWARD(clGetKernelWorkGroupInfo,
          void *value, size_t *ret),
         (kernel, device, info, size, value, ret))
 FORWARD(clWaitForEvents, (cl_uint count, const cl_event *events), (count, events))
-FORWARD(clGetEventInfo, (cl_event event, cl_event_info info, size_t size, void *value, size_t *ret),
-        (event, info, size, value, ret))
 FORWARD(clFlush, (cl_command_queue queue), (queue))
 FORWARD(clFinish, (cl_command_queue queue), (queue))
+
+static cl_int CL_API_CALL wrap_clGetEventInfo(cl_event event, cl_event_info info, size_t size,
+                                              void *value, size_t *size_ret)
+{
+    cl_int code = wrapped_begin(CALL_clGetEventInfo);
+    if (code != CL_SUCCESS) {
+        return code;
+    }
+    if (info == CL_EVENT_COMMAND_EXECUTION_STATUS && wrapped_current->execution_status != 0) {
+        return wrapped_answer(&wrapped_current->execution_status, sizeof(cl_int), size, value,
+                              size_ret);
+    }
+    return wrapped_real.clGetEventInfo(event, info, size, value, size_ret);
+}
 
 // --- Objects
 
@@ -418,8 +430,10 @@ static cl_int CL_API_CALL wrap_clEnqueueNDRangeKernel(cl_command_queue queue, cl
     if (code != CL_SUCCESS) {
         return code;
     }
-    code = wrapped_real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global, local,
-                                               wait_count, waits, event);
+    code = wrapped_current->loses_launches
+               ? wrapped_real.clEnqueueMarkerWithWaitList(queue, wait_count, waits, event)
+               : wrapped_real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global,
+                                                     local, wait_count, waits, event);
     add_event(code, event);
     pthread_mutex_lock(&mutex);
     if (code == CL_SUCCESS && wrapped_current->launch_count++ < WRAPPED_LAUNCH_CAPACITY) {
@@ -580,6 +594,17 @@ unsigned wrapped_opencl_launches(const wrapped_opencl *wrapped, const char *kern
         count += strcmp(wrapped->launches[i].kernel, kernel) == 0;
     }
     return count;
+}
+
+unsigned wrapped_opencl_modules(void)
+{
+    unsigned modules = 0;
+    size_t count = 0;
+    const kq_kernel *kernels = kq_kernels(&count);
+    for (size_t i = 0; i < count; i++) {
+        modules += kernels[i].api == KQ_API_OPENCL && kernels[i].address_bits == 64;
+    }
+    return modules;
 }
 
 int wrapped_opencl_live(const wrapped_opencl *wrapped)

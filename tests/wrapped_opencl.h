@@ -65,6 +65,8 @@ typedef struct wrapped_opencl {
     void *fail_user;
     const char *build_log;     // in place of the driver's
     const char *missing_name;  // the lookup doesn't find this one
+    cl_int execution_status;   // not 0: how every command ended, for those who ask
+    bool loses_launches;       // kernels don't run, and nobody says so
 
     // What was seen. wrapped_opencl_reset() sets these to 0, but for live objects.
     unsigned call_count;
@@ -94,6 +96,9 @@ unsigned wrapped_opencl_calls(const wrapped_opencl *wrapped, const char *name);
 
 // The launches of a kernel, or of all if name is NULL.
 unsigned wrapped_opencl_launches(const wrapped_opencl *wrapped, const char *kernel);
+
+// The SPIR-V modules that a pack of all kernels is made of.
+unsigned wrapped_opencl_modules(void);
 
 // Live objects of all kinds.
 int wrapped_opencl_live(const wrapped_opencl *wrapped);
