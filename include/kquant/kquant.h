@@ -194,7 +194,7 @@ typedef struct kq_device_info {
     int is_discrete;   // 1 for a GPU with memory of its own
     char name[256];    // the device, as the driver spells it
     char driver[520];  // driver and version, as the driver spells them
-    char uuid[33];     // 32 hex digits, or "" where the driver has none
+    char uuid[36];     // 32 hex digits, or "" where the driver has none
 } kq_device_info;
 
 // Fills at most *count entries and sets *count to the number of devices present, always at least 1,
