@@ -69,6 +69,12 @@ static void check_quantize_vector(engine *e, operands *o, const quantize_vector 
     e->name = NULL;
 }
 
+// For every third vector somewhere between two offsets that can be bound.
+static uint64_t far_offset(size_t i, uint64_t alignment)
+{
+    return i % 3 == 0 ? 5 * alignment + 4 * i % alignment : 0;
+}
+
 static void test_vectors(void **state)
 {
     fixture *f = *state;
@@ -81,7 +87,7 @@ static void test_vectors(void **state)
                                (uint64_t)v->largest_dot_G * KQ_Q8_K_BYTES + spare, spare,
                                (uint64_t)v->largest_dot_G * 8 + spare);
     for (size_t i = 0; i < v->dot_count; i++) {
-        uint64_t far = i % 3 == 0 ? 5 * alignment : 0;
+        uint64_t far = far_offset(i, alignment);
         const uint64_t offsets[] = {far + i % 4, far + i / 4 % 4, far + i / 16 % 4,
                                     far + 4 * (i % 5)};
         check_dot_vector(e, &o, &v->dot[i], (kq_order)(i % 2), offsets, i % 7 < 3);
@@ -90,7 +96,7 @@ static void test_vectors(void **state)
     o = make_operands(e, (uint64_t)v->largest_quantize_G * KQ_BLOCK_BYTES + spare,
                       (uint64_t)v->largest_quantize_G * KQ_Q8_K_BYTES + spare, spare, 4);
     for (size_t i = 0; i < v->quantize_count; i++) {
-        uint64_t far = i % 3 == 0 ? 5 * alignment : 0;
+        uint64_t far = far_offset(i, alignment);
         const uint64_t offsets[] = {far + i % 4, far + i / 4 % 4, far + 4 * (i % 5)};
         check_quantize_vector(e, &o, &v->quantize[i], offsets, i % 7 < 3);
     }

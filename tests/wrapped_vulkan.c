@@ -433,7 +433,7 @@ static void lower(VkPhysicalDeviceProperties *properties)
 {
     const wrapped_vulkan *w = wrapped.now;
     VkPhysicalDeviceLimits *limits = &properties->limits;
-    if (w->api_version != 0 && properties->apiVersion > w->api_version) {
+    if (w->api_version != 0 && !w->finds_newer && properties->apiVersion > w->api_version) {
         properties->apiVersion = w->api_version;
     }
     if (w->max_storage_buffer_range != 0) {

@@ -90,7 +90,7 @@ typedef struct wrapped_vulkan {
     // What the device shows, and the wrapper then holds to. 0: what the driver says.
     wrapped_layout layout;
     uint32_t api_version;   // of loader and device. VK_API_VERSION_1_0: nothing newer is found
-    bool finds_newer;       // it is found all the same; to call it is wrong
+    bool finds_newer;       // it is found, and a newer device; but to call it is wrong
     bool hides_extensions;  // all of them
     uint32_t max_storage_buffer_range;
     uint32_t max_groups;        // each of maxComputeWorkGroupCount
