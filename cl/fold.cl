@@ -8,6 +8,8 @@ static inline void store_dot(global u32 *result, u32 at, u32 bits)
     }
 }
 
-// The byte of dot's result, from the parameters of the kernel around it.
+// The byte of dot's result, from the parameters of the kernel around it. No remainder beside the
+// quotient: clang would freeze the dot for both, which oclgrind's memory check doesn't know.
 #define KQ_RESULT_AT(dot)                                                                          \
-    (result_offset + ((dot) % inner) * result_inner_step + ((dot) / inner) * result_outer_step)
+    (result_offset + ((dot) - (dot) / inner * inner) * result_inner_step +                         \
+     (dot) / inner * result_outer_step)

@@ -47,12 +47,13 @@ KQ_FN u32 kq_shift_sticky(u32 x, u32 n)
 KQ_FN u32 kq_f32_round(u32 sign, u32 e, u32 y)
 {
     u32 least = KQ_EXPONENT_EXTRA + 1u;
-    u32 below = e < least ? least - e : 0u;
+    u32 most = e < least ? least : e;
+    u32 below = most - e;
     y = kq_shift_sticky(y, below < 31u ? below : 31u);
     u32 q = y >> 8;
     q = q + (((y & 255u) + (q & 1u) + 127u) >> 8);
     // q brings the hidden bit, which counts one exponent; a subnormal has neither.
-    u32 bits = ((e < least ? 0u : e - least) << 23) + q;
+    u32 bits = ((most - least) << 23) + q;
     return sign | (bits < KQ_F32_INF ? bits : KQ_F32_INF);
 }
 

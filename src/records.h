@@ -42,8 +42,7 @@ KQ_FN u32 kq_byte(u32 word, u32 i)
 // halves that are swapped.
 KQ_FN u32 kq_lanes_02(u32 lanes)
 {
-    u32 x = (lanes ^ 0x80808080u) & 0x00FF00FFu;
-    return (x << 16) | (x >> 16);
+    return (((lanes & 255u) << 16) | ((lanes >> 16) & 255u)) ^ 0x00800080u;
 }
 
 KQ_FN u32 kq_lanes_13(u32 lanes)
@@ -151,17 +150,19 @@ KQ_FN u32 kq_term(KQ_Q4_K lhs, KQ_Q8_K rhs)
 // time become a word of codes and four words a bsum. Of an illegal block the inverse is taken as 0,
 // which makes every code 0.
 
-// Grows with magnitude; of two equal magnitudes the negative one is larger.
+// The magnitude and, below it, the sign: of two equal magnitudes the negative one is larger. A value
+// wraps below itself when doubled just where its sign is set; two shifts would become a rotation,
+// which oclgrind doesn't know.
 KQ_FN u32 kq_extreme_key(u32 value)
 {
-    return (value << 1) | (value >> 31);
+    return (value << 1) | (value + value < value ? 1u : 0u);
 }
 
-// -127 / extreme, one rounding; 0 where all values are zeros.
+// -127 / extreme, one rounding, with the extreme's sign moved to the dividend; 0 where all values are
+// zeros.
 KQ_FN u32 kq_inverse(u32 key)
 {
-    u32 extreme = (key >> 1) | (key << 31);
-    return key < 2u ? 0u : kq_f32_div(0xC2FE0000u, extreme);
+    return key < 2u ? 0u : kq_f32_div(0xC2FE0000u ^ (key << 31), key >> 1);
 }
 
 // 1 if every value of the block is finite and so is its inverse, else 0.
