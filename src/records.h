@@ -150,16 +150,16 @@ KQ_FN u32 kq_term(KQ_Q4_K lhs, KQ_Q8_K rhs)
 // time become a word of codes and four words a bsum. Of an illegal block the inverse is taken as 0,
 // which makes every code 0.
 
-// The magnitude and, below it, the sign: of two equal magnitudes the negative one is larger. A value
-// wraps below itself when doubled just where its sign is set; two shifts would become a rotation,
-// which oclgrind doesn't know.
+// The magnitude and, below it, the sign: of two equal magnitudes the negative one is larger. A
+// value wraps below itself when doubled just where its sign is set; two shifts would become a
+// rotation, which oclgrind doesn't know.
 KQ_FN u32 kq_extreme_key(u32 value)
 {
     return (value << 1) | (value + value < value ? 1u : 0u);
 }
 
-// -127 / extreme, one rounding, with the extreme's sign moved to the dividend; 0 where all values are
-// zeros.
+// -127 / extreme, one rounding, with the extreme's sign moved to the dividend; 0 where all values
+// are zeros.
 KQ_FN u32 kq_inverse(u32 key)
 {
     return key < 2u ? 0u : kq_f32_div(0xC2FE0000u ^ (key << 31), key >> 1);
