@@ -46,7 +46,7 @@ kernel void quantized_dot_pairwise(KQ_BUFFER(, result_range),
         barrier(CLK_LOCAL_MEM_FENCE);
     }
     if (i == 0u && values != 0u) {
-        if (count <= KQ_PAIRWISE_CHUNK) {
+        if (ends != 0u) {
             store_dot(KQ_RANGE(result_range), KQ_RESULT_AT(dot), sum);
         } else {
             scratch[to_at + chunk * dots + dot] = sum;

@@ -12,19 +12,18 @@ kernel void quantized_dot_sequential(KQ_BUFFER(, result_range),
     global u32 *scratch = KQ_RANGE(scratch_range);
     u32 dot = KQ_GROUP_INDEX * KQ_LANES + KQ_LANE;
     if (dot < dots) {
-        u32 end = first + count;
-        u32 g = first;
+        u32 g = 0u;
         u32 sum = 0u;
-        if (g != 0u) {
+        if (resumes != 0u) {
             sum = scratch[to_at + dot];
-        } else if (end != 0u) {
+        } else if (count != 0u) {
             sum = scratch[from_at + dot];
             g = 1u;
         }
-        for (; g < end; g++) {
+        for (; g < count; g++) {
             sum = kq_f32_add(sum, scratch[from_at + g * dots + dot]);
         }
-        if (end == G) {
+        if (ends != 0u) {
             store_dot(KQ_RANGE(result_range), KQ_RESULT_AT(dot), sum);
         } else {
             scratch[to_at + dot] = sum;

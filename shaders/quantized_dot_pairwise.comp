@@ -48,7 +48,7 @@ void main()
         barrier();
     }
     if (i == 0u && values != 0u) {
-        if (p.count <= KQ_PAIRWISE_CHUNK) {
+        if (p.ends != 0u) {
             store_dot(dot, sum);
         } else {
             to[p.to_at + chunk * p.dots + dot] = sum;

@@ -13,19 +13,18 @@ void main()
 {
     uint dot = KQ_GROUP_INDEX * KQ_LANES + KQ_LANE;
     if (dot < p.dots) {
-        uint end = p.first + p.count;
-        uint g = p.first;
+        uint g = 0u;
         uint sum = 0u;
-        if (g != 0u) {
+        if (p.resumes != 0u) {
             sum = from[p.to_at + dot];
-        } else if (end != 0u) {
+        } else if (p.count != 0u) {
             sum = from[p.from_at + dot];
             g = 1u;
         }
-        for (; g < end; g++) {
+        for (; g < p.count; g++) {
             sum = kq_f32_add(sum, from[p.from_at + g * p.dots + dot]);
         }
-        if (end == p.G) {
+        if (p.ends != 0u) {
             store_dot(dot, sum);
         } else {
             to[p.to_at + dot] = sum;

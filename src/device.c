@@ -17,6 +17,8 @@ static const kq_backend *const backends[] = {
 
 enum { BACKEND_COUNT = sizeof backends / sizeof *backends };
 
+enum { DEFAULT_WORK = 1 << 20 };
+
 // Lists the devices of one backend, or of all if only is NULL. Sets *count to all there are.
 static kq_result list_devices(const kq_backend *only, const kq_lookup *lookup,
                               kq_device_info *infos, uint32_t capacity, uint32_t *count)
@@ -158,6 +160,7 @@ kq_result kq_device_create(const kq_device_params *params, kq_device **device)
     d->info = infos[chosen];
     d->errors = params->errors;
     d->ops = params->ops;
+    d->capacity.work = params->work > 0 ? params->work : DEFAULT_WORK;
     uint32_t index = 0;
     for (uint32_t i = 0; i < chosen; i++) {
         index += infos[i].api == d->info.api;
@@ -194,6 +197,17 @@ const kq_device_info *kq_device_get_info(const kq_device *device)
 
 // --- Buffers
 
+kq_segment_run kq_buffer_run(const kq_buffer *buffer, uint64_t offset, uint64_t bytes)
+{
+    uint64_t segment = buffer->device->capacity.segment_bytes;
+    uint64_t left = segment - offset % segment;
+    return (kq_segment_run){
+        .memory = buffer->memory[offset / segment],
+        .offset = offset % segment,
+        .bytes = bytes < left ? bytes : left,
+    };
+}
+
 kq_result kq_buffer_create(kq_device *device, uint64_t bytes, kq_buffer **buffer)
 {
     *buffer = NULL;
@@ -203,16 +217,27 @@ kq_result kq_buffer_create(kq_device *device, uint64_t bytes, kq_buffer **buffer
     if (bytes == 0) {
         return kq_fail(&device->errors, KQ_ERROR_ARGUMENT, "bytes is 0; a buffer has at least 1");
     }
-    kq_buffer *b = calloc(1, sizeof *b);
-    if (b == NULL) {
-        return kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for a buffer");
+    uint64_t segment = device->capacity.segment_bytes;
+    uint64_t count = bytes / segment + (bytes % segment != 0);
+    kq_buffer *b = NULL;
+    if (bytes <= INT64_MAX && count <= (SIZE_MAX - sizeof *b) / sizeof b->memory[0]) {
+        b = malloc(sizeof *b + (size_t)count * sizeof b->memory[0]);
     }
-    b->device = device;
-    b->bytes = bytes;
-    kq_result result = device->backend->buffer_create(b);
-    if (result != KQ_OK) {
-        free(b);
-        return result;
+    if (b == NULL) {
+        return kq_fail(&device->errors, KQ_ERROR_MEMORY,
+                       "out of host memory for a buffer of %" PRIu64 " bytes", bytes);
+    }
+    *b = (kq_buffer){.device = device, .bytes = bytes};
+    uint64_t left = (bytes + 3) / 4 * 4;
+    while (b->count < count) {
+        uint64_t part = left < segment ? left : segment;
+        kq_result result = device->backend->memory_create(device, part, &b->memory[b->count]);
+        if (result != KQ_OK) {
+            kq_buffer_destroy(&b);
+            return result;
+        }
+        left -= part;
+        b->count++;
     }
     *buffer = b;
     return KQ_OK;
@@ -220,11 +245,12 @@ kq_result kq_buffer_create(kq_device *device, uint64_t bytes, kq_buffer **buffer
 
 void kq_buffer_destroy(kq_buffer **buffer)
 {
-    if (*buffer != NULL) {
-        (*buffer)->device->backend->buffer_destroy(*buffer);
-        free(*buffer);
-        *buffer = NULL;
+    kq_buffer *b = *buffer;
+    for (uint64_t i = 0; b != NULL && i < b->count; i++) {
+        b->device->backend->memory_destroy(b->device, b->memory[i]);
     }
+    free(b);
+    *buffer = NULL;
 }
 
 static kq_result check_range(const kq_buffer *buffer, uint64_t offset, const void *data,
@@ -248,19 +274,27 @@ static kq_result check_range(const kq_buffer *buffer, uint64_t offset, const voi
 kq_result kq_buffer_upload(kq_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes)
 {
     kq_result result = check_range(buffer, offset, data, bytes);
-    if (result != KQ_OK || bytes == 0) {
-        return result;
+    for (uint64_t done = 0; done < bytes && result == KQ_OK;) {
+        kq_device *device = buffer->device;
+        kq_segment_run run = kq_buffer_run(buffer, offset + done, bytes - done);
+        result = device->backend->upload(device, run.memory, run.offset,
+                                         (const unsigned char *)data + done, run.bytes);
+        done += run.bytes;
     }
-    return buffer->device->backend->upload(buffer, offset, data, bytes);
+    return result;
 }
 
 kq_result kq_buffer_download(kq_buffer *buffer, uint64_t offset, void *data, uint64_t bytes)
 {
     kq_result result = check_range(buffer, offset, data, bytes);
-    if (result != KQ_OK || bytes == 0) {
-        return result;
+    for (uint64_t done = 0; done < bytes && result == KQ_OK;) {
+        kq_device *device = buffer->device;
+        kq_segment_run run = kq_buffer_run(buffer, offset + done, bytes - done);
+        result = device->backend->download(device, run.memory, run.offset,
+                                           (unsigned char *)data + done, run.bytes);
+        done += run.bytes;
     }
-    return buffer->device->backend->download(buffer, offset, data, bytes);
+    return result;
 }
 
 // --- Operations
@@ -333,49 +367,45 @@ static kq_result check_op(const kq_device *device, kq_op op, const char *name)
                          name);
 }
 
-kq_result kq_quantize(kq_device *device, const kq_quantize_args *args)
-{
+// The operation that the arguments come to, its shape, and where to cut it.
+typedef struct job {
+    kq_operation operation;
     kq_shape shape;
-    kq_status status = KQ_STATUS_PRESET;
-    kq_operation operation = {
+    kq_cutter cutter;
+} job;
+
+static kq_result start_job(const kq_device *device, job *j)
+{
+    kq_result result = kq_shape_make(&j->operation, &device->errors, &j->shape);
+    j->cutter =
+        kq_cut_start(&j->operation, &j->shape, device->is_limited ? &device->capacity : NULL);
+    return result;
+}
+
+static kq_result start_quantize(const kq_device *device, const kq_quantize_args *args, job *j)
+{
+    j->operation = (kq_operation){
         .op = KQ_OP_QUANTIZE,
         .format = args->format,
         // Status lies apart, in no buffer of the caller's.
-        .operands[KQ_STATUS] = {.buffer = UINT64_MAX, .buffer_bytes = sizeof status},
+        .operands[KQ_STATUS] = {.buffer = UINT64_MAX, .buffer_bytes = sizeof(kq_status)},
     };
     kq_result result = check_op(device, KQ_OP_QUANTIZE, "KQ_OP_QUANTIZE");
     if (result == KQ_OK) {
         result = fill_operand(device, "values", args->values.buffer, &args->values.view,
-                              &operation.operands[KQ_VALUES]);
+                              &j->operation.operands[KQ_VALUES]);
     }
     if (result == KQ_OK) {
         result = fill_operand(device, "records", args->records.buffer, &args->records.view,
-                              &operation.operands[KQ_RECORDS]);
+                              &j->operation.operands[KQ_RECORDS]);
     }
-    if (result == KQ_OK) {
-        result = kq_shape_make(&operation, &device->errors, &shape);
-    }
-    if (result != KQ_OK || shape.G == 0) {
-        return result;
-    }
-    result = device->backend->quantize(device, args, &shape, &status);
-    if (result != KQ_OK) {
-        return result;
-    }
-    if (status.done_count != shape.G || status.bad_count > shape.G ||
-        (status.bad_count > 0) != (status.lowest_bad < shape.G)) {
-        return kq_fail(&device->errors, KQ_ERROR_DRIVER,
-                       "the driver reports %" PRIu32 " of %" PRIu32 " records written, %" PRIu32
-                       " bad, the lowest %" PRIu32,
-                       status.done_count, shape.G, status.bad_count, status.lowest_bad);
-    }
-    return status.bad_count > 0 ? report_domain(args, &shape, &status) : KQ_OK;
+    return result != KQ_OK ? result : start_job(device, j);
 }
 
-kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args)
+static kq_result start_dot(const kq_device *device, const kq_quantized_dot_args *args, job *j)
 {
-    kq_shape shape;
-    kq_operation operation = {
+    const kq_view result_view = {.offset = args->result_offset};
+    j->operation = (kq_operation){
         .op = KQ_OP_QUANTIZED_DOT,
         .lhs_format = args->lhs_format,
         .rhs_format = args->rhs_format,
@@ -383,27 +413,121 @@ kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args)
         .order = args->order,
         .repeat = args->repeat,
     };
-    kq_view result_view = {.offset = args->result_offset};
     kq_result result = check_op(device, KQ_OP_QUANTIZED_DOT, "KQ_OP_QUANTIZED_DOT");
     if (result == KQ_OK) {
         result = fill_operand(device, "lhs", args->lhs.buffer, &args->lhs.view,
-                              &operation.operands[KQ_LHS]);
+                              &j->operation.operands[KQ_LHS]);
     }
     if (result == KQ_OK) {
         result = fill_operand(device, "rhs", args->rhs.buffer, &args->rhs.view,
-                              &operation.operands[KQ_RHS]);
+                              &j->operation.operands[KQ_RHS]);
     }
     if (result == KQ_OK) {
         result = fill_operand(device, "result", args->result, &result_view,
-                              &operation.operands[KQ_RESULT]);
+                              &j->operation.operands[KQ_RESULT]);
     }
-    if (result == KQ_OK) {
-        result = kq_shape_make(&operation, &device->errors, &shape);
+    return result != KQ_OK ? result : start_job(device, j);
+}
+
+// The sum of what the pieces need. An operation with nothing to do has none.
+static kq_result sum_needs(const kq_device *device, job *j, kq_needs *needs)
+{
+    kq_piece piece;
+    bool is_empty = j->operation.op == KQ_OP_QUANTIZE && j->shape.G == 0;
+    memset(needs, 0, sizeof *needs);
+    needs->largest_G = UINT32_MAX;
+    needs->largest_count = UINT32_MAX;
+    while (device->is_limited && !is_empty && kq_cut_next(&j->cutter, &piece)) {
+        if (piece.needs.limit != NULL) {
+            *needs = piece.needs;
+            return KQ_OK;
+        }
+        needs->dispatch_count += piece.needs.dispatch_count;
+        needs->submission_count++;
+        if (piece.needs.scratch_bytes > needs->scratch_bytes) {
+            needs->scratch_bytes = piece.needs.scratch_bytes;
+        }
+        for (int role = 0; role < 3; role++) {
+            needs->staged_bytes[role] += piece.needs.staged_bytes[role];
+        }
     }
-    if (result != KQ_OK || shape.count[0] == 0 || shape.count[1] == 0) {
+    return KQ_OK;
+}
+
+static kq_result check_needs(const kq_device *device, const kq_needs *needs)
+{
+    if (device == NULL) {
+        return KQ_ERROR_ARGUMENT;
+    }
+    return needs != NULL ? KQ_OK : kq_fail(&device->errors, KQ_ERROR_ARGUMENT, "needs is null");
+}
+
+kq_result kq_quantize_query(const kq_device *device, const kq_quantize_args *args, kq_needs *needs)
+{
+    job j;
+    kq_result result = check_needs(device, needs);
+    result = result != KQ_OK ? result : start_quantize(device, args, &j);
+    return result != KQ_OK ? result : sum_needs(device, &j, needs);
+}
+
+kq_result kq_quantized_dot_query(const kq_device *device, const kq_quantized_dot_args *args,
+                                 kq_needs *needs)
+{
+    job j;
+    kq_result result = check_needs(device, needs);
+    result = result != KQ_OK ? result : start_dot(device, args, &j);
+    return result != KQ_OK ? result : sum_needs(device, &j, needs);
+}
+
+kq_result kq_quantize(kq_device *device, const kq_quantize_args *args)
+{
+    job j;
+    kq_piece piece;
+    kq_status all = KQ_STATUS_PRESET;
+    uint32_t first = 0;
+    kq_result result = start_quantize(device, args, &j);
+    if (result != KQ_OK || j.shape.G == 0) {
         return result;
     }
-    return device->backend->quantized_dot(device, args, &shape);
+    while (result == KQ_OK && kq_cut_next(&j.cutter, &piece)) {
+        // Each piece's status counts from its own first record.
+        kq_status status = KQ_STATUS_PRESET;
+        result = kq_needs_fit(&piece.needs, &device->errors);
+        result =
+            result != KQ_OK ? result : device->backend->quantize(device, args, &piece, &status);
+        if (all.bad_count == 0 && status.bad_count > 0 && status.lowest_bad < piece.shape.G) {
+            all.lowest_bad = first + status.lowest_bad;
+        }
+        all.bad_count += status.bad_count;
+        all.done_count += status.done_count;
+        first += piece.shape.G;
+    }
+    if (result != KQ_OK) {
+        return result;
+    }
+    if (all.done_count != j.shape.G || all.bad_count > j.shape.G ||
+        (all.bad_count > 0) != (all.lowest_bad < j.shape.G)) {
+        return kq_fail(&device->errors, KQ_ERROR_DRIVER,
+                       "the driver reports %" PRIu32 " of %" PRIu32 " records written, %" PRIu32
+                       " bad, the lowest %" PRIu32,
+                       all.done_count, j.shape.G, all.bad_count, all.lowest_bad);
+    }
+    return all.bad_count > 0 ? report_domain(args, &j.shape, &all) : KQ_OK;
+}
+
+kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args)
+{
+    job j;
+    kq_piece piece;
+    kq_result result = start_dot(device, args, &j);
+    if (result != KQ_OK || j.shape.count[0] == 0 || j.shape.count[1] == 0) {
+        return result;
+    }
+    while (result == KQ_OK && kq_cut_next(&j.cutter, &piece)) {
+        result = kq_needs_fit(&piece.needs, &device->errors);
+        result = result != KQ_OK ? result : device->backend->quantized_dot(device, args, &piece);
+    }
+    return result;
 }
 
 // --- The same on host memory

@@ -3,7 +3,7 @@
 #ifndef KQ_DEVICE_H
 #define KQ_DEVICE_H
 
-#include "shape.h"
+#include "cut.h"
 
 typedef struct kq_backend kq_backend;
 
@@ -12,14 +12,25 @@ struct kq_device {
     void *self;  // the backend's own part
     kq_device_info info;
     kq_errors errors;
-    uint32_t ops;  // of kq_device_params
+    uint32_t ops;          // of kq_device_params
+    bool is_limited;       // false: the backend takes anything in one piece
+    kq_capacity capacity;  // of one piece; segment_bytes counts in any case
 };
 
 struct kq_buffer {
     kq_device *device;
     uint64_t bytes;  // as asked for; memory goes on to the next multiple of 4
-    void *memory;    // the backend's own part
+    uint64_t count;  // of segments, each of capacity.segment_bytes but the last
+    void *memory[];  // of each: the backend's own part
 };
+
+// As many of the bytes from offset on as lie in one segment.
+typedef struct kq_segment_run {
+    void *memory;
+    uint64_t offset;
+    uint64_t bytes;
+} kq_segment_run;
+kq_segment_run kq_buffer_run(const kq_buffer *buffer, uint64_t offset, uint64_t bytes);
 
 // Every result but KQ_OK has been reported through device->errors (list: has no reporter).
 struct kq_backend {
@@ -30,23 +41,27 @@ struct kq_backend {
     kq_result (*list)(const kq_lookup *lookup, kq_device_info *infos, uint32_t capacity,
                       uint32_t *count);
 
-    // Opens the index-th device that list gives; device->info and ->errors are set. On failure
-    // device->self is NULL and nothing is left behind.
+    // Opens the index-th device that list gives; device->info, ->errors and ->capacity.work are
+    // set. Sets the rest of the capacity. On failure device->self is NULL and nothing is left
+    // behind.
     kq_result (*open)(kq_device *device, uint32_t index, const kq_device_params *params);
     void (*close)(kq_device *device);
 
-    // buffer->device and ->bytes are set. Sets buffer->memory.
-    kq_result (*buffer_create)(kq_buffer *buffer);
-    void (*buffer_destroy)(kq_buffer *buffer);
-    kq_result (*upload)(kq_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes);
-    kq_result (*download)(kq_buffer *buffer, uint64_t offset, void *data, uint64_t bytes);
+    // Memory of one segment: a multiple of 4 bytes, at most capacity.segment_bytes.
+    kq_result (*memory_create)(kq_device *device, uint64_t bytes, void **memory);
+    void (*memory_destroy)(kq_device *device, void *memory);
+    kq_result (*upload)(kq_device *device, void *memory, uint64_t offset, const void *data,
+                        uint64_t bytes);
+    kq_result (*download)(kq_device *device, void *memory, uint64_t offset, void *data,
+                          uint64_t bytes);
 
-    // Blocking. The arguments break no rule; shape is what they come to. *status is preset, and is
-    // what the kernels left afterwards.
-    kq_result (*quantize)(kq_device *device, const kq_quantize_args *args, const kq_shape *shape,
+    // One piece of the operation, blocking. The arguments break no rule. *status is preset, and is
+    // what the kernels left afterwards. Pieces of a dot that is cut along its records come one
+    // after the other, and need as much scratch each.
+    kq_result (*quantize)(kq_device *device, const kq_quantize_args *args, const kq_piece *piece,
                           kq_status *status);
     kq_result (*quantized_dot)(kq_device *device, const kq_quantized_dot_args *args,
-                               const kq_shape *shape);
+                               const kq_piece *piece);
 };
 
 extern const kq_backend kq_reference_backend;

@@ -23,6 +23,7 @@
     f(clReleaseMemObject)                                                                          \
     f(clEnqueueReadBuffer)                                                                         \
     f(clEnqueueWriteBuffer)                                                                        \
+    f(clEnqueueCopyBuffer)                                                                         \
     f(clFinish)                                                                                    \
     f(clGetEventInfo)                                                                              \
     f(clReleaseEvent)
@@ -37,11 +38,14 @@ typedef struct opencl_device {
     cl_context context;
     cl_command_queue queue;
     kq_opencl *pack;
-    uint64_t max_bytes;  // of a buffer
     cl_mem status;
     cl_mem scratch;  // grows with need
     uint64_t scratch_bytes;
+    cl_mem stage;  // made when first needed
 } opencl_device;
+
+// Of which a segment of a buffer is a multiple.
+enum { SEGMENT_UNIT = 4096 };
 
 // --- The devices present
 
@@ -206,6 +210,9 @@ static void close_device(kq_device *device)
     if (d->scratch != NULL) {
         d->cl.clReleaseMemObject(d->scratch);
     }
+    if (d->stage != NULL) {
+        d->cl.clReleaseMemObject(d->stage);
+    }
     if (d->queue != NULL) {
         d->cl.clReleaseCommandQueue(d->queue);
     }
@@ -218,14 +225,8 @@ static void close_device(kq_device *device)
 static kq_result create_memory(const kq_device *device, uint64_t bytes, cl_mem *memory)
 {
     const opencl_device *d = device->self;
-    uint64_t most = d->max_bytes < SIZE_MAX ? d->max_bytes : SIZE_MAX;
     cl_int code = CL_SUCCESS;
     *memory = NULL;
-    if (bytes > most) {
-        return kq_fail(&device->errors, KQ_ERROR_UNSUPPORTED,
-                       "CL_DEVICE_MAX_MEM_ALLOC_SIZE is %" PRIu64 "; %" PRIu64 " are needed", most,
-                       bytes);
-    }
     cl_mem made = d->cl.clCreateBuffer(d->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
     if (made == NULL || code != CL_SUCCESS) {
         return kq_cl_fail(&device->errors, "clCreateBuffer", code);
@@ -247,7 +248,12 @@ static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *
     if (code != CL_SUCCESS) {
         return kq_cl_fail(&device->errors, "clGetDeviceInfo(CL_DEVICE_MAX_MEM_ALLOC_SIZE)", code);
     }
-    d->max_bytes = max_bytes;
+    max_bytes = max_bytes < SIZE_MAX ? max_bytes : SIZE_MAX;
+    max_bytes -= max_bytes % SEGMENT_UNIT;
+    device->is_limited = true;
+    device->capacity.limits = kq_opencl_limits;
+    device->capacity.segment_bytes = max_bytes > 0 ? max_bytes : SEGMENT_UNIT;
+    device->capacity.scratch_bytes = device->capacity.segment_bytes;
     d->context = d->cl.clCreateContext(properties, 1, &e->device, NULL, NULL, &code);
     if (d->context == NULL || code != CL_SUCCESS) {
         return kq_cl_fail(&device->errors, "clCreateContext", code);
@@ -307,52 +313,87 @@ fail:
 
 // --- Buffers
 
-static kq_result buffer_create(kq_buffer *buffer)
+static kq_result memory_create(kq_device *device, uint64_t bytes, void **memory)
 {
-    cl_mem memory = NULL;
-    uint64_t padding = (4 - buffer->bytes % 4) % 4;
-    if (buffer->bytes > UINT64_MAX - padding) {
-        padding = 0;  // too large in any case
-    }
-    kq_result result = create_memory(buffer->device, buffer->bytes + padding, &memory);
-    buffer->memory = memory;
+    cl_mem made = NULL;
+    kq_result result = create_memory(device, bytes, &made);
+    *memory = made;
     return result;
 }
 
-static void buffer_destroy(kq_buffer *buffer)
+static void memory_destroy(kq_device *device, void *memory)
 {
-    const opencl_device *d = buffer->device->self;
-    d->cl.clReleaseMemObject(buffer->memory);
+    const opencl_device *d = device->self;
+    d->cl.clReleaseMemObject(memory);
 }
 
-static kq_result upload(kq_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes)
+static kq_result upload(kq_device *device, void *memory, uint64_t offset, const void *data,
+                        uint64_t bytes)
 {
-    const opencl_device *d = buffer->device->self;
-    cl_int code = d->cl.clEnqueueWriteBuffer(d->queue, buffer->memory, CL_TRUE, (size_t)offset,
+    const opencl_device *d = device->self;
+    cl_int code = d->cl.clEnqueueWriteBuffer(d->queue, memory, CL_TRUE, (size_t)offset,
                                              (size_t)bytes, data, 0, NULL, NULL);
-    return code == CL_SUCCESS ? KQ_OK
-                              : kq_cl_fail(&buffer->device->errors, "clEnqueueWriteBuffer", code);
+    return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueWriteBuffer", code);
 }
 
-static kq_result download(kq_buffer *buffer, uint64_t offset, void *data, uint64_t bytes)
+static kq_result download(kq_device *device, void *memory, uint64_t offset, void *data,
+                          uint64_t bytes)
 {
-    const opencl_device *d = buffer->device->self;
-    cl_int code = d->cl.clEnqueueReadBuffer(d->queue, buffer->memory, CL_TRUE, (size_t)offset,
+    const opencl_device *d = device->self;
+    cl_int code = d->cl.clEnqueueReadBuffer(d->queue, memory, CL_TRUE, (size_t)offset,
                                             (size_t)bytes, data, 0, NULL, NULL);
-    return code == CL_SUCCESS ? KQ_OK
-                              : kq_cl_fail(&buffer->device->errors, "clEnqueueReadBuffer", code);
+    return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueReadBuffer", code);
 }
 
 // --- Operations
 
-static kq_opencl_view view_of(const kq_buffer_view *view)
+// Copies the runs of a staged operand, in order after all that was enqueued.
+static kq_result copy_runs(kq_device *device, const kq_buffer *buffer, const kq_piece *piece,
+                           int role, bool is_input)
 {
-    return (kq_opencl_view){view->buffer != NULL ? view->buffer->memory : NULL, view->view};
+    const opencl_device *d = device->self;
+    cl_int code = CL_SUCCESS;
+    for (uint32_t i = 0; i < kq_piece_run_count(piece, role); i++) {
+        kq_run run = kq_piece_run(piece, role, i);
+        for (uint64_t done = 0; done < run.bytes && code == CL_SUCCESS;) {
+            kq_segment_run part = kq_buffer_run(buffer, run.at + done, run.bytes - done);
+            size_t stage = (size_t)(run.stage + done);
+            size_t bytes = (size_t)part.bytes;
+            code = is_input
+                       ? d->cl.clEnqueueCopyBuffer(d->queue, part.memory, d->stage,
+                                                   (size_t)part.offset, stage, bytes, 0, NULL, NULL)
+                       : d->cl.clEnqueueCopyBuffer(d->queue, d->stage, part.memory, stage,
+                                                   (size_t)part.offset, bytes, 0, NULL, NULL);
+            done += part.bytes;
+        }
+    }
+    return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueCopyBuffer", code);
 }
 
-// Waits for all work and releases event, the last of it. A driver may end a command with an error
-// and yet finish well.
-static kq_result finish(const kq_device *device, cl_event event)
+static kq_result need_stage(kq_device *device, const kq_piece *piece)
+{
+    opencl_device *d = device->self;
+    bool is_needed = piece->is_staged[0] || piece->is_staged[1] || piece->is_staged[2];
+    return is_needed && d->stage == NULL
+               ? create_memory(device, KQ_BINDING_COUNT * KQ_STAGE_BYTES, &d->stage)
+               : KQ_OK;
+}
+
+// The memory that an operand is bound in; NULL where it isn't used.
+static cl_mem bound(const kq_device *device, const kq_buffer *buffer, const kq_piece *piece,
+                    int role)
+{
+    const opencl_device *d = device->self;
+    bool is_used = role == KQ_RESULT || piece->shape.G > 0;
+    return !is_used ? NULL
+           : piece->is_staged[role]
+               ? d->stage
+               : buffer->memory[kq_piece_segment(piece, role, &device->capacity)];
+}
+
+// Waits for all work and releases event, the kernels' last, or NULL. A driver may end a command
+// with an error and yet finish well. `so_far` goes before what is found here.
+static kq_result finish(const kq_device *device, cl_event event, kq_result so_far)
 {
     const opencl_device *d = device->self;
     cl_int status = CL_COMPLETE;
@@ -366,74 +407,37 @@ static kq_result finish(const kq_device *device, cl_event event)
     if (event != NULL) {
         d->cl.clReleaseEvent(event);
     }
+    if (so_far != KQ_OK) {
+        return so_far;
+    }
     if (code != CL_SUCCESS) {
         return kq_cl_fail(&device->errors, call, code);
     }
     return status >= 0 ? KQ_OK : kq_cl_fail(&device->errors, "a kernel's execution", status);
 }
 
-// Where item (g, i, j) of an operand starts.
-static uint64_t place_of(const kq_extent *e, uint64_t g, uint64_t i, uint64_t j)
-{
-    return e->offset + g * e->stride + i * e->step[0] + j * e->step[1];
-}
-
-static kq_result quantize_piece(const kq_device *device, const kq_opencl_quantize *op,
-                                kq_status *status)
-{
-    const opencl_device *d = device->self;
-    const kq_status preset = KQ_STATUS_PRESET;
-    cl_event event = NULL;
-    cl_int code = d->cl.clEnqueueWriteBuffer(d->queue, d->status, CL_TRUE, 0, sizeof preset,
-                                             &preset, 0, NULL, NULL);
-    if (code != CL_SUCCESS) {
-        return kq_cl_fail(&device->errors, "clEnqueueWriteBuffer", code);
-    }
-    kq_result result = kq_opencl_quantize_enqueue(d->pack, op, d->queue, 0, NULL, &event);
-    result = result != KQ_OK ? result : finish(device, event);
-    if (result != KQ_OK) {
-        return result;
-    }
-    code = d->cl.clEnqueueReadBuffer(d->queue, d->status, CL_TRUE, 0, sizeof *status, status, 0,
-                                     NULL, NULL);
-    return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueReadBuffer", code);
-}
-
-// In pieces of as many records as fit; each piece's status counts from its own first record.
-static kq_result quantize(kq_device *device, const kq_quantize_args *args, const kq_shape *shape,
+static kq_result quantize(kq_device *device, const kq_quantize_args *args, const kq_piece *piece,
                           kq_status *status)
 {
     const opencl_device *d = device->self;
-    kq_opencl_quantize op = {
+    const kq_buffer *values = args->values.buffer;
+    const kq_buffer *records = args->records.buffer;
+    cl_event event = NULL;
+    kq_result result = need_stage(device, piece);
+    const kq_opencl_quantize op = {
         .format = args->format,
-        .values = view_of(&args->values),
-        .records = view_of(&args->records),
+        .values = {bound(device, values, piece, KQ_VALUES), kq_piece_view(piece, KQ_VALUES)},
+        .records = {bound(device, records, piece, KQ_RECORDS), kq_piece_view(piece, KQ_RECORDS)},
         .status = {.buffer = d->status},
     };
-    kq_needs needs;
-    kq_result result = kq_opencl_quantize_query(d->pack, &op, &needs);
-    if (result == KQ_OK && needs.limit != NULL && needs.largest_G == 0) {
-        result = kq_needs_fit(&needs, &device->errors);
+    result = result != KQ_OK ? result : copy_runs(device, values, piece, KQ_VALUES, true);
+    result = result != KQ_OK ? result : upload(device, d->status, 0, status, sizeof *status);
+    if (result == KQ_OK) {
+        result = kq_opencl_quantize_enqueue(d->pack, &op, d->queue, 0, NULL, &event);
     }
-    for (uint64_t first = 0; first < shape->G && result == KQ_OK; first += op.records.view.G) {
-        kq_status piece;
-        uint64_t left = shape->G - first;
-        uint32_t count =
-            needs.limit != NULL && left > needs.largest_G ? needs.largest_G : (uint32_t)left;
-        op.values.view.G = count;
-        op.records.view.G = count;
-        op.values.view.offset = place_of(&shape->extents[KQ_VALUES], first, 0, 0);
-        op.records.view.offset = place_of(&shape->extents[KQ_RECORDS], first, 0, 0);
-        result = quantize_piece(device, &op, &piece);
-        if (result == KQ_OK) {
-            if (status->bad_count == 0 && piece.bad_count > 0) {
-                status->lowest_bad = (uint32_t)first + piece.lowest_bad;
-            }
-            status->bad_count += piece.bad_count;
-            status->done_count += piece.done_count;
-        }
-    }
-    return result;
+    result = result != KQ_OK ? result : copy_runs(device, records, piece, KQ_RECORDS, false);
+    result = finish(device, event, result);
+    return result != KQ_OK ? result : download(device, d->status, 0, status, sizeof *status);
 }
 
 static kq_result grow_scratch(kq_device *device, uint64_t bytes)
@@ -457,71 +461,36 @@ static kq_result grow_scratch(kq_device *device, uint64_t bytes)
     return result;
 }
 
-// Makes *piece, op's repeat, as short as it must be for the device, by halves, and sets *needs.
-static kq_result fit_piece(const kq_device *device, const kq_opencl_quantized_dot *op,
-                           kq_repeat *piece, kq_needs *needs)
-{
-    const opencl_device *d = device->self;
-    for (;;) {
-        kq_result result = kq_opencl_quantized_dot_query(d->pack, op, needs);
-        if (result != KQ_OK) {
-            return result;
-        }
-        if (needs->limit == NULL && needs->scratch_bytes > d->max_bytes) {
-            needs->limit = "CL_DEVICE_MAX_MEM_ALLOC_SIZE";
-            needs->limit_value = d->max_bytes;
-            needs->needed = needs->scratch_bytes;
-        }
-        uint32_t *count = piece->count[1] > 1 ? &piece->count[1] : &piece->count[0];
-        if (needs->limit == NULL || *count == 1) {
-            return kq_needs_fit(needs, &device->errors);
-        }
-        *count -= *count / 2;
-    }
-}
-
-static kq_result dot_piece(const kq_device *device, const kq_opencl_quantized_dot *op)
-{
-    const opencl_device *d = device->self;
-    cl_event event = NULL;
-    kq_result result = kq_opencl_quantized_dot_enqueue(d->pack, op, d->queue, 0, NULL, &event);
-    return result != KQ_OK ? result : finish(device, event);
-}
-
-// The dots of a repeat stand alone, so it can be cut.
 static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
-                               const kq_shape *shape)
+                               const kq_piece *piece)
 {
     const opencl_device *d = device->self;
-    kq_repeat piece = args->repeat != NULL ? *args->repeat : (kq_repeat){.count = {1, 1}};
-    kq_opencl_quantized_dot op = {
+    const kq_buffer *lhs = args->lhs.buffer;
+    const kq_buffer *rhs = args->rhs.buffer;
+    const kq_repeat repeat = kq_piece_repeat(piece);
+    cl_event event = NULL;
+    kq_result result = need_stage(device, piece);
+    result = result != KQ_OK ? result : grow_scratch(device, piece->needs.scratch_bytes);
+    const kq_opencl_quantized_dot op = {
         .lhs_format = args->lhs_format,
         .rhs_format = args->rhs_format,
         .acc = args->acc,
         .order = args->order,
-        .lhs = view_of(&args->lhs),
-        .rhs = view_of(&args->rhs),
-        .result = {args->result->memory, args->result_offset},
-        .repeat = &piece,
+        .lhs = {bound(device, lhs, piece, KQ_LHS), kq_piece_view(piece, KQ_LHS)},
+        .rhs = {bound(device, rhs, piece, KQ_RHS), kq_piece_view(piece, KQ_RHS)},
+        .result = {bound(device, args->result, piece, KQ_RESULT),
+                   piece->shape.extents[KQ_RESULT].offset},
+        .scratch = {.buffer = d->scratch},
+        .repeat = &repeat,
+        .part = &piece->shape.part,
     };
-    kq_needs needs;
-    kq_result result = fit_piece(device, &op, &piece, &needs);
-    result = result != KQ_OK ? result : grow_scratch(device, needs.scratch_bytes);
-    op.scratch.buffer = d->scratch;
-    const uint64_t most[2] = {piece.count[0], piece.count[1]};
-    for (uint64_t j = 0; j < shape->count[1] && result == KQ_OK; j += most[1]) {
-        for (uint64_t i = 0; i < shape->count[0] && result == KQ_OK; i += most[0]) {
-            const uint64_t left[2] = {shape->count[0] - i, shape->count[1] - j};
-            for (int k = 0; k < 2; k++) {
-                piece.count[k] = (uint32_t)(left[k] < most[k] ? left[k] : most[k]);
-            }
-            op.lhs.view.offset = place_of(&shape->extents[KQ_LHS], 0, i, j);
-            op.rhs.view.offset = place_of(&shape->extents[KQ_RHS], 0, i, j);
-            op.result.offset = place_of(&shape->extents[KQ_RESULT], 0, i, j);
-            result = dot_piece(device, &op);
-        }
+    result = result != KQ_OK ? result : copy_runs(device, lhs, piece, KQ_LHS, true);
+    result = result != KQ_OK ? result : copy_runs(device, rhs, piece, KQ_RHS, true);
+    if (result == KQ_OK) {
+        result = kq_opencl_quantized_dot_enqueue(d->pack, &op, d->queue, 0, NULL, &event);
     }
-    return result;
+    result = result != KQ_OK ? result : copy_runs(device, args->result, piece, KQ_RESULT, false);
+    return finish(device, event, result);
 }
 
 const kq_backend kq_opencl_backend = {
@@ -530,8 +499,8 @@ const kq_backend kq_opencl_backend = {
     .list = list,
     .open = open_device,
     .close = close_device,
-    .buffer_create = buffer_create,
-    .buffer_destroy = buffer_destroy,
+    .memory_create = memory_create,
+    .memory_destroy = memory_destroy,
     .upload = upload,
     .download = download,
     .quantize = quantize,

@@ -25,9 +25,9 @@ static kq_result list(const kq_lookup *lookup, kq_device_info *infos, uint32_t c
 
 static kq_result open_device(kq_device *device, uint32_t index, const kq_device_params *params)
 {
-    (void)device;
     (void)index;
     (void)params;
+    device->capacity.segment_bytes = UINT64_MAX;
     return KQ_OK;
 }
 
@@ -36,52 +36,56 @@ static void close_device(kq_device *device)
     (void)device;
 }
 
-static kq_result buffer_create(kq_buffer *buffer)
+static kq_result memory_create(kq_device *device, uint64_t bytes, void **memory)
 {
-    if (buffer->bytes > SIZE_MAX || (buffer->memory = malloc((size_t)buffer->bytes)) == NULL) {
-        return kq_fail(&buffer->device->errors, KQ_ERROR_MEMORY,
-                       "out of host memory for a buffer of %" PRIu64 " bytes", buffer->bytes);
-    }
+    *memory = bytes <= SIZE_MAX ? malloc((size_t)bytes) : NULL;
+    return *memory != NULL ? KQ_OK
+                           : kq_fail(&device->errors, KQ_ERROR_MEMORY,
+                                     "out of host memory for a buffer of %" PRIu64 " bytes", bytes);
+}
+
+static void memory_destroy(kq_device *device, void *memory)
+{
+    (void)device;
+    free(memory);
+}
+
+static kq_result upload(kq_device *device, void *memory, uint64_t offset, const void *data,
+                        uint64_t bytes)
+{
+    (void)device;
+    memcpy((unsigned char *)memory + offset, data, (size_t)bytes);
     return KQ_OK;
 }
 
-static void buffer_destroy(kq_buffer *buffer)
+static kq_result download(kq_device *device, void *memory, uint64_t offset, void *data,
+                          uint64_t bytes)
 {
-    free(buffer->memory);
-}
-
-static kq_result upload(kq_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes)
-{
-    memcpy((unsigned char *)buffer->memory + offset, data, (size_t)bytes);
-    return KQ_OK;
-}
-
-static kq_result download(kq_buffer *buffer, uint64_t offset, void *data, uint64_t bytes)
-{
-    memcpy(data, (const unsigned char *)buffer->memory + offset, (size_t)bytes);
+    (void)device;
+    memcpy(data, (const unsigned char *)memory + offset, (size_t)bytes);
     return KQ_OK;
 }
 
 static void *memory_of(const kq_buffer *buffer)
 {
-    return buffer != NULL ? buffer->memory : NULL;
+    return buffer != NULL ? buffer->memory[0] : NULL;
 }
 
-static kq_result quantize(kq_device *device, const kq_quantize_args *args, const kq_shape *shape,
+static kq_result quantize(kq_device *device, const kq_quantize_args *args, const kq_piece *piece,
                           kq_status *status)
 {
     (void)device;
-    kq_reference_quantize(shape, memory_of(args->values.buffer), memory_of(args->records.buffer),
-                          status);
+    kq_reference_quantize(&piece->shape, memory_of(args->values.buffer),
+                          memory_of(args->records.buffer), status);
     return KQ_OK;
 }
 
 static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
-                               const kq_shape *shape)
+                               const kq_piece *piece)
 {
     (void)device;
-    kq_reference_dot(shape, args->order, memory_of(args->lhs.buffer), memory_of(args->rhs.buffer),
-                     memory_of(args->result));
+    kq_reference_dot(&piece->shape, args->order, memory_of(args->lhs.buffer),
+                     memory_of(args->rhs.buffer), memory_of(args->result));
     return KQ_OK;
 }
 
@@ -91,8 +95,8 @@ const kq_backend kq_reference_backend = {
     .list = list,
     .open = open_device,
     .close = close_device,
-    .buffer_create = buffer_create,
-    .buffer_destroy = buffer_destroy,
+    .memory_create = memory_create,
+    .memory_destroy = memory_destroy,
     .upload = upload,
     .download = download,
     .quantize = quantize,

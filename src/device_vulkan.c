@@ -73,10 +73,14 @@ typedef struct vulkan_device {
     memory status;
     memory staging;  // both ways, for memory that the host can't reach; made when first needed
     memory scratch;  // grows with the largest dot
+    memory stage;    // made when first needed
     const kq_errors *errors;
 } vulkan_device;
 
 enum { STAGING_BYTES = 16 << 20 };
+
+// Of which a segment of a buffer is a multiple; a driver may round an allocation up that far.
+enum { SEGMENT_UNIT = 65536 };
 
 // Of a call that was to make *handle. Vulkan leaves that undefined where the call fails; here it is
 // then null, so that what is half made can be destroyed.
@@ -343,6 +347,7 @@ static void close_device(kq_device *device)
         destroy_memory(d, &d->status);
         destroy_memory(d, &d->staging);
         destroy_memory(d, &d->scratch);
+        destroy_memory(d, &d->stage);
         d->vkDestroyDescriptorPool(d->handle, d->descriptor_pool, NULL);
         d->vkDestroyCommandPool(d->handle, d->command_pool, NULL);
         d->vkDestroyFence(d->handle, d->fence, NULL);
@@ -496,6 +501,12 @@ static kq_result open_device(kq_device *device, uint32_t index, const kq_device_
     d->instance.vkGetPhysicalDeviceProperties(physical_device, &properties);
     d->instance.vkGetPhysicalDeviceMemoryProperties(physical_device, &d->memory_properties);
     d->atom_bytes = properties.limits.nonCoherentAtomSize;
+    uint64_t segment = kq_vulkan_max_buffer_bytes(&d->instance, physical_device);
+    segment -= segment % SEGMENT_UNIT;
+    device->is_limited = true;
+    device->capacity.limits = kq_vulkan_limits(&properties.limits);
+    device->capacity.segment_bytes = segment > 0 ? segment : SEGMENT_UNIT;
+    device->capacity.scratch_bytes = device->capacity.segment_bytes;
     result = create_handle(d, &candidates[index]);
     if (result != KQ_OK) {
         goto done;
@@ -526,35 +537,34 @@ done:
 
 // --- Buffers
 
-static kq_result buffer_create(kq_buffer *buffer)
+static kq_result memory_create(kq_device *device, uint64_t bytes, void **out)
 {
-    vulkan_device *d = buffer->device->self;
+    vulkan_device *d = device->self;
     memory *m = calloc(1, sizeof *m);
+    *out = NULL;
     if (m == NULL) {
         return kq_fail(d->errors, KQ_ERROR_MEMORY, "out of host memory for a buffer");
     }
-    kq_result result =
-        buffer->bytes <= UINT64_MAX - 3
-            ? create_memory(d, (buffer->bytes + 3) / 4 * 4, device_preferences, m)
-            : kq_fail(d->errors, KQ_ERROR_MEMORY, "%" PRIu64 " bytes are too many", buffer->bytes);
+    kq_result result = create_memory(d, bytes, device_preferences, m);
     if (result != KQ_OK) {
         free(m);
         return result;
     }
-    buffer->memory = m;
+    *out = m;
     return KQ_OK;
 }
 
-static void buffer_destroy(kq_buffer *buffer)
+static void memory_destroy(kq_device *device, void *m)
 {
-    destroy_memory(buffer->device->self, buffer->memory);
-    free(buffer->memory);
+    destroy_memory(device->self, m);
+    free(m);
 }
 
-static kq_result upload(kq_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes)
+static kq_result upload(kq_device *device, void *to, uint64_t offset, const void *data,
+                        uint64_t bytes)
 {
-    vulkan_device *d = buffer->device->self;
-    const memory *m = buffer->memory;
+    vulkan_device *d = device->self;
+    const memory *m = to;
     if (m->mapped != NULL) {
         return write_mapped(d, m, offset, data, bytes);
     }
@@ -569,10 +579,11 @@ static kq_result upload(kq_buffer *buffer, uint64_t offset, const void *data, ui
     return result;
 }
 
-static kq_result download(kq_buffer *buffer, uint64_t offset, void *data, uint64_t bytes)
+static kq_result download(kq_device *device, void *from, uint64_t offset, void *data,
+                          uint64_t bytes)
 {
-    vulkan_device *d = buffer->device->self;
-    const memory *m = buffer->memory;
+    vulkan_device *d = device->self;
+    const memory *m = from;
     if (m->mapped != NULL) {
         return read_mapped(d, m, offset, data, bytes);
     }
@@ -589,86 +600,138 @@ static kq_result download(kq_buffer *buffer, uint64_t offset, void *data, uint64
 
 // --- Operations
 
-static kq_vulkan_range whole(const memory *m)
+static kq_result need_stage(vulkan_device *d, const kq_piece *piece)
 {
-    return (kq_vulkan_range){m->buffer, m->bytes, 0};
+    bool is_needed = piece->is_staged[0] || piece->is_staged[1] || piece->is_staged[2];
+    return is_needed && d->stage.buffer == VK_NULL_HANDLE
+               ? create_memory(d, KQ_BINDING_COUNT * KQ_STAGE_BYTES, device_preferences, &d->stage)
+               : KQ_OK;
 }
 
-static kq_vulkan_view view_of(const kq_buffer_view *view)
+// Records the copies of a staged operand's runs.
+static void copy_runs(const vulkan_device *d, const kq_buffer *buffer, const kq_piece *piece,
+                      int role, bool is_input)
 {
-    const memory *m = view->buffer != NULL ? view->buffer->memory : NULL;
+    for (uint32_t i = 0; i < kq_piece_run_count(piece, role); i++) {
+        kq_run run = kq_piece_run(piece, role, i);
+        for (uint64_t done = 0; done < run.bytes;) {
+            kq_segment_run part = kq_buffer_run(buffer, run.at + done, run.bytes - done);
+            const memory *m = part.memory;
+            VkBufferCopy in = {part.offset, run.stage + done, part.bytes};
+            VkBufferCopy out = {run.stage + done, part.offset, part.bytes};
+            d->vkCmdCopyBuffer(d->commands, is_input ? m->buffer : d->stage.buffer,
+                               is_input ? d->stage.buffer : m->buffer, 1, is_input ? &in : &out);
+            done += part.bytes;
+        }
+    }
+}
+
+// The memory that an operand is bound in; NULL where it isn't used.
+static const memory *bound(const kq_device *device, const kq_buffer *buffer, const kq_piece *piece,
+                           int role)
+{
+    const vulkan_device *d = device->self;
+    bool is_used = role == KQ_RESULT || piece->shape.G > 0;
+    return !is_used ? NULL
+           : piece->is_staged[role]
+               ? &d->stage
+               : buffer->memory[kq_piece_segment(piece, role, &device->capacity)];
+}
+
+static kq_vulkan_view view_of(const kq_device *device, const kq_buffer *buffer,
+                              const kq_piece *piece, int role)
+{
+    const memory *m = bound(device, buffer, piece, role);
     return (kq_vulkan_view){
         .buffer = m != NULL ? m->buffer : VK_NULL_HANDLE,
         .buffer_bytes = m != NULL ? m->bytes : 0,
-        .view = view->view,
+        .view = kq_piece_view(piece, role),
     };
 }
 
-static kq_result quantize(kq_device *device, const kq_quantize_args *args, const kq_shape *shape,
+static kq_result quantize(kq_device *device, const kq_quantize_args *args, const kq_piece *piece,
                           kq_status *status)
 {
-    (void)shape;
     vulkan_device *d = device->self;
+    kq_result result = need_stage(d, piece);
     kq_vulkan_quantize op = {
         .format = args->format,
-        .values = view_of(&args->values),
-        .records = view_of(&args->records),
-        .status = whole(&d->status),
+        .values = view_of(device, args->values.buffer, piece, KQ_VALUES),
+        .records = view_of(device, args->records.buffer, piece, KQ_RECORDS),
+        .status = {d->status.buffer, d->status.bytes, 0},
     };
-    kq_result result = kq_vulkan_quantize_write_set(d->pack, &op, d->set);
     if (result == KQ_OK && d->status.mapped == NULL) {
         result = need_staging(d);
     }
-    if (result == KQ_OK) {
-        result = begin(d);
-    }
+    result = result != KQ_OK ? result : kq_vulkan_quantize_write_set(d->pack, &op, d->set);
+    result = result != KQ_OK ? result : begin(d);
     if (result != KQ_OK) {
         return result;
     }
+    copy_runs(d, args->values.buffer, piece, KQ_VALUES, true);
     d->vkCmdUpdateBuffer(d->commands, d->status.buffer, 0, sizeof *status,
                          (const uint32_t *)(const void *)status);
     barrier(d);
     result = kq_vulkan_quantize_record(d->pack, &op, d->set, d->commands);
-    if (result == KQ_OK && d->status.mapped == NULL) {
+    if (result != KQ_OK) {
+        return result;
+    }
+    barrier(d);
+    copy_runs(d, args->records.buffer, piece, KQ_RECORDS, false);
+    if (d->status.mapped == NULL) {
         VkBufferCopy region = {.size = sizeof *status};
-        barrier(d);
         d->vkCmdCopyBuffer(d->commands, d->status.buffer, d->staging.buffer, 1, &region);
     }
-    result = result != KQ_OK ? result : finish(d);
+    result = finish(d);
     const memory *readable = d->status.mapped != NULL ? &d->status : &d->staging;
     return result != KQ_OK ? result : read_mapped(d, readable, 0, status, sizeof *status);
 }
 
-static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
-                               const kq_shape *shape)
+static kq_result grow_scratch(vulkan_device *d, uint64_t bytes)
 {
-    (void)shape;
+    if (bytes <= d->scratch.bytes) {
+        return KQ_OK;
+    }
+    destroy_memory(d, &d->scratch);
+    return create_memory(d, bytes, device_preferences, &d->scratch);
+}
+
+static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
+                               const kq_piece *piece)
+{
     vulkan_device *d = device->self;
-    const memory *result_memory = args->result->memory;
+    const kq_repeat repeat = kq_piece_repeat(piece);
+    kq_result result = need_stage(d, piece);
+    result = result != KQ_OK ? result : grow_scratch(d, piece->needs.scratch_bytes);
+    const memory *result_memory = bound(device, args->result, piece, KQ_RESULT);
     kq_vulkan_quantized_dot op = {
         .lhs_format = args->lhs_format,
         .rhs_format = args->rhs_format,
         .acc = args->acc,
         .order = args->order,
-        .lhs = view_of(&args->lhs),
-        .rhs = view_of(&args->rhs),
-        .result = {result_memory->buffer, result_memory->bytes, args->result_offset},
-        .repeat = args->repeat,
+        .lhs = view_of(device, args->lhs.buffer, piece, KQ_LHS),
+        .rhs = view_of(device, args->rhs.buffer, piece, KQ_RHS),
+        .result = {result_memory->buffer, result_memory->bytes,
+                   piece->shape.extents[KQ_RESULT].offset},
+        .scratch = {d->scratch.buffer, d->scratch.bytes, 0},
+        .repeat = &repeat,
+        .part = &piece->shape.part,
     };
-    kq_needs needs;
-    kq_result result = kq_vulkan_quantized_dot_query(d->pack, &op, &needs);
-    result = result != KQ_OK ? result : kq_needs_fit(&needs, d->errors);
-    if (result == KQ_OK && needs.scratch_bytes > d->scratch.bytes) {
-        destroy_memory(d, &d->scratch);
-        result = create_memory(d, needs.scratch_bytes, device_preferences, &d->scratch);
-    }
-    op.scratch = whole(&d->scratch);
     result = result != KQ_OK ? result : kq_vulkan_quantized_dot_write_set(d->pack, &op, d->set);
     result = result != KQ_OK ? result : begin(d);
     if (result != KQ_OK) {
         return result;
     }
+    copy_runs(d, args->lhs.buffer, piece, KQ_LHS, true);
+    copy_runs(d, args->rhs.buffer, piece, KQ_RHS, true);
+    if (piece->is_staged[KQ_LHS] || piece->is_staged[KQ_RHS]) {
+        barrier(d);
+    }
     result = kq_vulkan_quantized_dot_record(d->pack, &op, d->set, d->commands);
+    if (result == KQ_OK && piece->is_staged[KQ_RESULT]) {
+        barrier(d);
+        copy_runs(d, args->result, piece, KQ_RESULT, false);
+    }
     return result != KQ_OK ? result : finish(d);
 }
 
@@ -678,8 +741,8 @@ const kq_backend kq_vulkan_backend = {
     .list = list,
     .open = open_device,
     .close = close_device,
-    .buffer_create = buffer_create,
-    .buffer_destroy = buffer_destroy,
+    .memory_create = memory_create,
+    .memory_destroy = memory_destroy,
     .upload = upload,
     .download = download,
     .quantize = quantize,

@@ -35,7 +35,7 @@ struct kq_opencl {
 // Kernels index bytes of a range in 32 bits; a range ends with a whole word. OpenCL limits the work
 // items of a dispatch by nothing but size_t; drivers on top of other APIs have 16 bits for
 // workgroups.
-static const kq_limits limits = {
+const kq_limits kq_opencl_limits = {
     .range_bytes = 0xFFFFFFFCu,
     .range_name = "the reach of a 32-bit byte index",
     .offset_alignment = 4,
@@ -475,7 +475,8 @@ static kq_result read_dot(const kq_opencl *pack, const kq_opencl_quantized_dot *
                              .rhs_format = op->rhs_format,
                              .acc = op->acc,
                              .order = op->order,
-                             .repeat = op->repeat}};
+                             .repeat = op->repeat,
+                             .part = op->part}};
     result = add_view(pack, j, KQ_LHS, &op->lhs);
     result = result != KQ_OK ? result : add_view(pack, j, KQ_RHS, &op->rhs);
     result = result != KQ_OK ? result : add_range(pack, j, KQ_RESULT, &op->result);
@@ -499,7 +500,8 @@ kq_result kq_opencl_quantize_query(const kq_opencl *pack, const kq_opencl_quanti
     job j;
     kq_result result = check_needs(pack, needs);
     result = result != KQ_OK ? result : read_quantize(pack, op, &j);
-    return result != KQ_OK ? result : kq_plan_query(&j.operation, &limits, &pack->errors, needs);
+    return result != KQ_OK ? result
+                           : kq_plan_query(&j.operation, &kq_opencl_limits, &pack->errors, needs);
 }
 
 kq_result kq_opencl_quantized_dot_query(const kq_opencl *pack, const kq_opencl_quantized_dot *op,
@@ -508,7 +510,8 @@ kq_result kq_opencl_quantized_dot_query(const kq_opencl *pack, const kq_opencl_q
     job j;
     kq_result result = check_needs(pack, needs);
     result = result != KQ_OK ? result : read_dot(pack, op, false, &j);
-    return result != KQ_OK ? result : kq_plan_query(&j.operation, &limits, &pack->errors, needs);
+    return result != KQ_OK ? result
+                           : kq_plan_query(&j.operation, &kq_opencl_limits, &pack->errors, needs);
 }
 
 // The buffers that a kernel takes, in its order.
@@ -620,7 +623,7 @@ static kq_result enqueue(const kq_opencl *pack, const job *j, cl_command_queue q
                          cl_uint wait_count, const cl_event *waits, cl_event *event)
 {
     kq_plan plan;
-    kq_result result = kq_plan_make(&j->operation, true, &limits, &pack->errors, &plan);
+    kq_result result = kq_plan_make(&j->operation, true, &kq_opencl_limits, &pack->errors, &plan);
     result = result != KQ_OK ? result : kq_needs_fit(&plan.needs, &pack->errors);
     if (result != KQ_OK) {
         return result;

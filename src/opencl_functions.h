@@ -9,7 +9,7 @@
 #include <CL/cl_icd.h>
 #include <kquant/opencl.h>
 
-#include "errors.h"
+#include "plan.h"
 
 // A table of functions is a struct whose members bear their names, made from a list of the names.
 #define KQ_CL_MEMBER(name) cl_api_##name name;
@@ -22,6 +22,9 @@ kq_result kq_cl_fail(const kq_errors *errors, const char *call, cl_int code);
 // Sets *text to a string of clGetDeviceInfo, which is `get`; to be freed, NULL on any failure.
 cl_int kq_cl_device_text(cl_api_clGetDeviceInfo get, cl_device_id device, cl_device_info info,
                          char **text);
+
+// What a command may take of any device.
+extern const kq_limits kq_opencl_limits;
 
 // Whether a space-separated list holds a word.
 int kq_cl_has_word(const char *list, const char *word);

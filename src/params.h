@@ -19,10 +19,9 @@
 
 // Dot i of a command is dot (i % inner, i / inner) of the repeat. Terms are written from `to_at`
 // on: that of record g lies at to_at + g * dots + i, so dots side by side are words side by side. A
-// fold reads `count` values of each dot, laid out like that, from `from_at` on, and leaves what is
-// not yet a result at `to_at`, laid out like that again. `first` is the first term of the
-// sequential fold in this dispatch; if it is not 0 the fold goes on from the sum it left at
-// `to_at`.
+// fold reads `count` values of each dot, laid out like that, from `from_at` on. If `ends` is 1 it
+// writes the results, if 0 it leaves what it has at `to_at`, laid out like that again. If `resumes`
+// is 1 the sequential fold goes on from the sum that one before it left at `to_at`.
 // clang-format off
 #define KQ_DOT_PARAMS(field)                                                                       \
     field(G)                                                                                       \
@@ -39,10 +38,11 @@
     field(result_offset)                                                                           \
     field(result_inner_step)                                                                       \
     field(result_outer_step)                                                                       \
-    field(first)                                                                                   \
     field(count)                                                                                   \
     field(from_at)                                                                                 \
-    field(to_at)
+    field(to_at)                                                                                   \
+    field(resumes)                                                                                 \
+    field(ends)
 // clang-format on
 
 // Invocations of a workgroup, and 16-value lanes of a block in quantize.

@@ -36,20 +36,37 @@ static bool is_empty(kq_op op, const kq_shape *shape)
     return dots_of(shape) == 0 || (op == KQ_OP_QUANTIZE && shape->G == 0);
 }
 
-// Values of each dot that one fold hands on to the next, beside the terms.
-static uint64_t carried_values(kq_order order, uint32_t G)
+// Whether this is all there is of the dots.
+static bool is_whole(const kq_part *part, uint32_t G)
 {
-    if (order == KQ_ORDER_PAIRWISE) {
-        return G > KQ_PAIRWISE_CHUNK ? ceil_div(G, KQ_PAIRWISE_CHUNK) : 0;
+    return part->total == G;
+}
+
+// Sums of each dot that wait in scratch. In sequential order that is one, the running sum. In
+// pairwise order they are those of complete subtrees, a larger one before a smaller one, as in the
+// binary digits of the number of records so far.
+static uint32_t waiting_sums(kq_order order, const kq_part *part, uint32_t G)
+{
+    if (order == KQ_ORDER_SEQUENTIAL) {
+        return is_whole(part, G) && G <= KQ_SEQUENTIAL_STEPS ? 0 : 1;
     }
-    return G > KQ_SEQUENTIAL_STEPS ? 1 : 0;
+    uint32_t sums = 0;
+    for (uint32_t left = is_whole(part, G) ? 0 : part->total; left > 0; left >>= 1) {
+        sums++;
+    }
+    return sums > 0 ? sums + 1 : 0;
 }
 
 // UINT64_MAX where it is past 64 bits.
 static uint64_t scratch_bytes(kq_order order, const kq_shape *shape)
 {
     uint64_t bytes = 0;
-    uint64_t values = shape->G + carried_values(order, shape->G);
+    uint64_t values = shape->G;
+    values += waiting_sums(order, &shape->part, shape->G);
+    // A first pass of the pairwise fold can't write over the terms it reads.
+    if (order == KQ_ORDER_PAIRWISE && shape->G > KQ_PAIRWISE_CHUNK) {
+        values += ceil_div(shape->G, KQ_PAIRWISE_CHUNK);
+    }
     return kq_add_product(&bytes, values * 4, dots_of(shape)) ? bytes : UINT64_MAX;
 }
 
@@ -183,7 +200,41 @@ static void fill_params(kq_plan *plan, const kq_shape *s)
         .result_inner_step = taken(e[KQ_RESULT].step[0], s->count[0]),
         .result_outer_step = taken(e[KQ_RESULT].step[1], s->count[1]),
     };
-    plan->scratch_at = residue(plan, s, KQ_SCRATCH) / 4;
+    plan->part = s->part;
+    plan->sums_at = residue(plan, s, KQ_SCRATCH) / 4;
+    plan->terms_at = plan->sums_at + waiting_sums(plan->order, &s->part, s->G) * plan->dot.dots;
+}
+
+static uint32_t count_ones(uint32_t bits)
+{
+    uint32_t ones = 0;
+    for (; bits != 0; bits &= bits - 1) {
+        ones++;
+    }
+    return ones;
+}
+
+// In pairwise order: how often a part's sum is added to one that waits. The last part meets all of
+// them, any other those of its own size that this one completes.
+static uint32_t count_merges(const kq_part *part, uint32_t G)
+{
+    if (part->first + G == part->total) {
+        return count_ones(part->first);
+    }
+    uint32_t merges = 0;
+    for (uint32_t size = G; (part->first & size) != 0; size <<= 1) {
+        merges++;
+    }
+    return merges;
+}
+
+static uint32_t pairwise_passes(uint32_t G)
+{
+    uint32_t passes = 1;
+    for (uint64_t n = G; n > KQ_PAIRWISE_CHUNK; n = ceil_div(n, KQ_PAIRWISE_CHUNK)) {
+        passes++;
+    }
+    return passes;
 }
 
 static uint32_t count_dispatches(kq_op op, kq_order order, const kq_shape *shape)
@@ -197,11 +248,7 @@ static uint32_t count_dispatches(kq_op op, kq_order order, const kq_shape *shape
     if (order == KQ_ORDER_SEQUENTIAL) {
         return 1 + (uint32_t)ceil_div(shape->G, KQ_SEQUENTIAL_STEPS);
     }
-    uint32_t passes = 1;
-    for (uint64_t n = shape->G; n > KQ_PAIRWISE_CHUNK; n = ceil_div(n, KQ_PAIRWISE_CHUNK)) {
-        passes++;
-    }
-    return 1 + passes;
+    return 1 + pairwise_passes(shape->G) + count_merges(&shape->part, shape->G);
 }
 
 static kq_result make(const kq_operation *operation, bool has_scratch, const kq_limits *limits,
@@ -239,6 +286,14 @@ static kq_result make(const kq_operation *operation, bool has_scratch, const kq_
     return KQ_OK;
 }
 
+bool kq_plan_fits(kq_op op, kq_order order, const kq_shape *shape, const kq_limits *limits,
+                  kq_needs *needs)
+{
+    kq_range ranges[KQ_BINDING_COUNT];
+    memset(needs, 0, sizeof *needs);
+    return measure(op, order, shape, limits, ranges, needs);
+}
+
 kq_result kq_plan_make(const kq_operation *operation, bool has_scratch, const kq_limits *limits,
                        const kq_errors *errors, kq_plan *plan)
 {
@@ -246,21 +301,21 @@ kq_result kq_plan_make(const kq_operation *operation, bool has_scratch, const kq
     return make(operation, has_scratch, limits, errors, &shape, plan);
 }
 
-// The largest value of *field, a part of *shape, with which the shape fits the device.
+// The largest value of *field, G or a count of *shape, with which the shape fits the device.
 static uint32_t largest(const kq_plan *plan, kq_shape *shape, const kq_limits *limits,
                         uint32_t *field)
 {
-    uint32_t was = *field;
+    const kq_shape was = *shape;
     uint32_t fits = 0;
     for (uint32_t bit = 0x80000000u; bit != 0; bit >>= 1) {
-        kq_range ranges[KQ_BINDING_COUNT];
-        kq_needs needs = {0};
+        kq_needs needs;
         *field = fits | bit;
-        if (measure(plan->op, plan->order, shape, limits, ranges, &needs)) {
+        shape->part.total = is_whole(&was.part, was.G) ? shape->G : was.part.total;
+        if (kq_plan_fits(plan->op, plan->order, shape, limits, &needs)) {
             fits |= bit;
         }
     }
-    *field = was;
+    *shape = was;
     return fits;
 }
 
@@ -294,26 +349,53 @@ kq_result kq_needs_fit(const kq_needs *needs, const kq_errors *errors)
     return KQ_OK;
 }
 
-// The folds of a dot, numbered from 0.
-static uint64_t step_fold(const kq_plan *plan, uint32_t fold, kq_dot_params *p)
+// The folds of a dot, numbered from 0; each returns its workgroups.
+
+static uint64_t sequential_fold(const kq_plan *plan, uint32_t fold, kq_dot_params *p)
 {
-    uint32_t carried_at = plan->scratch_at + p->G * p->dots;
-    if (plan->order == KQ_ORDER_SEQUENTIAL || p->G == 0) {
-        uint32_t left = p->G - fold * KQ_SEQUENTIAL_STEPS;
-        p->first = fold * KQ_SEQUENTIAL_STEPS;
-        p->count = left < KQ_SEQUENTIAL_STEPS ? left : KQ_SEQUENTIAL_STEPS;
-        p->from_at = plan->scratch_at;
-        p->to_at = carried_at;
-        return ceil_div(p->dots, KQ_LANES);
-    }
+    uint32_t done = fold * KQ_SEQUENTIAL_STEPS;
+    uint32_t left = p->G - done;
+    p->count = left < KQ_SEQUENTIAL_STEPS ? left : KQ_SEQUENTIAL_STEPS;
+    p->from_at = plan->terms_at + done * p->dots;
+    p->to_at = plan->sums_at;
+    p->resumes = plan->part.first > 0 || fold > 0;
+    p->ends = p->count == left && plan->part.first + p->G == plan->part.total;
+    return ceil_div(p->dots, KQ_LANES);
+}
+
+// A pass over the terms, or over what the pass before it left.
+static uint64_t pairwise_pass(const kq_plan *plan, uint32_t pass, kq_dot_params *p)
+{
     // Passes read and write the place of the terms and the one behind it in turn.
+    uint32_t behind_at = plan->terms_at + p->G * p->dots;
     p->count = p->G;
-    for (uint32_t pass = 0; pass < fold; pass++) {
+    for (uint32_t i = 0; i < pass; i++) {
         p->count = (uint32_t)ceil_div(p->count, KQ_PAIRWISE_CHUNK);
     }
-    p->from_at = fold % 2 == 0 ? plan->scratch_at : carried_at;
-    p->to_at = fold % 2 == 0 ? carried_at : plan->scratch_at;
+    p->from_at = pass % 2 == 0 ? plan->terms_at : behind_at;
+    p->to_at = pass % 2 == 0 ? behind_at : plan->terms_at;
+    if (p->count <= KQ_PAIRWISE_CHUNK) {
+        p->ends = is_whole(&plan->part, p->G);
+        p->to_at = plan->sums_at + count_ones(plan->part.first) * p->dots;
+    }
     return pairwise_groups(p->dots, p->count);
+}
+
+// The last two sums that wait become one.
+static uint64_t pairwise_merge(const kq_plan *plan, uint32_t merge, kq_dot_params *p)
+{
+    uint32_t sum = count_ones(plan->part.first) - merge - 1;
+    p->count = 2;
+    p->from_at = plan->sums_at + sum * p->dots;
+    p->to_at = p->from_at;
+    p->ends = sum == 0 && plan->part.first + p->G == plan->part.total;
+    return pairwise_groups(p->dots, p->count);
+}
+
+static uint64_t pairwise_fold(const kq_plan *plan, uint32_t fold, kq_dot_params *p)
+{
+    uint32_t passes = pairwise_passes(p->G);
+    return fold < passes ? pairwise_pass(plan, fold, p) : pairwise_merge(plan, fold - passes, p);
 }
 
 kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
@@ -330,13 +412,14 @@ kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
         if (p.G > 0 && index == 0) {
             bool shared = shares_rhs(p.dots, p.rhs_inner_step, p.rhs_outer_step);
             step.kernel = shared ? KQ_KERNEL_DOT_TERMS_SHARED : KQ_KERNEL_DOT_TERMS;
-            p.to_at = plan->scratch_at;
+            p.to_at = plan->terms_at;
             groups = terms_groups(shared, p.dots, p.G);
         } else {
             // With G = 0 the sequential fold alone writes +0, whatever the order.
             bool pairwise = plan->order == KQ_ORDER_PAIRWISE && p.G > 0;
             step.kernel = pairwise ? KQ_KERNEL_DOT_PAIRWISE : KQ_KERNEL_DOT_SEQUENTIAL;
-            groups = step_fold(plan, p.G > 0 ? index - 1 : 0, &p);
+            groups = pairwise ? pairwise_fold(plan, index - 1, &p)
+                              : sequential_fold(plan, p.G > 0 ? index - 1 : 0, &p);
         }
         step.params_bytes = sizeof p;
         memcpy(step.params, &p, sizeof p);

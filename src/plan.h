@@ -51,8 +51,10 @@ typedef struct kq_plan {
     kq_range ranges[KQ_BINDING_COUNT];
     kq_needs needs;  // but for largest_G and largest_count
     kq_quantize_params quantize;
-    kq_dot_params dot;  // its last four fields are a step's
-    uint32_t scratch_at;
+    kq_dot_params dot;  // its last five fields are a step's
+    kq_part part;
+    uint32_t sums_at;  // where sums wait, in scratch; the terms are behind them
+    uint32_t terms_at;
     uint32_t max_groups_x;
 } kq_plan;
 
@@ -64,6 +66,11 @@ kq_result kq_plan_make(const kq_operation *operation, bool has_scratch, const kq
 // The answer to a query: everything of kq_needs, whether it fits or not.
 kq_result kq_plan_query(const kq_operation *operation, const kq_limits *limits,
                         const kq_errors *errors, kq_needs *needs);
+
+// Whether the device can carry out a shape, of operands that lie where it says. If not, *needs has
+// the limit.
+bool kq_plan_fits(kq_op op, kq_order order, const kq_shape *shape, const kq_limits *limits,
+                  kq_needs *needs);
 
 // KQ_OK if that can be carried out; else KQ_ERROR_UNSUPPORTED with limit, value and need, or
 // KQ_ERROR_ARGUMENT where only padding is missing.

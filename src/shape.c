@@ -12,6 +12,15 @@ bool kq_add_product(uint64_t *sum, uint64_t a, uint64_t b)
     return true;
 }
 
+uint32_t kq_power_above(uint32_t n)
+{
+    uint32_t power = 1;
+    while (power != 0 && power < n) {
+        power *= 2;
+    }
+    return power;
+}
+
 static uint64_t steps(uint32_t count)
 {
     return count > 1 ? count - 1 : 0;
@@ -257,6 +266,46 @@ static kq_result resolve_repeat(const checker *c)
     return r;
 }
 
+// A command's records are a part of the dot that its order can go on with.
+static kq_result resolve_part(const checker *c)
+{
+    kq_shape *s = c->shape;
+    const kq_part *part = c->operation->part;
+    s->part = (kq_part){0, s->G};
+    if (part == NULL) {
+        return KQ_OK;
+    }
+    s->part = *part;
+    if (s->G == 0 && part->total > 0) {
+        return kq_fail(c->errors, KQ_ERROR_ARGUMENT,
+                       "part.total is %" PRIu32 " and G is 0; a part has at least one record",
+                       part->total);
+    }
+    if (part->first > part->total || s->G > part->total - part->first) {
+        return kq_fail(c->errors, KQ_ERROR_ARGUMENT,
+                       "part.first is %" PRIu32 " and G is %" PRIu32
+                       "; together they are past part.total, %" PRIu32,
+                       part->first, s->G, part->total);
+    }
+    if (c->operation->order == KQ_ORDER_SEQUENTIAL || s->G == 0) {
+        return KQ_OK;
+    }
+    uint32_t power = kq_power_above(s->G);
+    if (power != s->G && s->G < part->total - part->first) {
+        return kq_fail(c->errors, KQ_ERROR_ARGUMENT,
+                       "G is %" PRIu32 " of a part; in pairwise order every part but the last has "
+                       "a power of two",
+                       s->G);
+    }
+    if (part->first != 0 && (power == 0 || part->first % power != 0)) {
+        return kq_fail(c->errors, KQ_ERROR_ARGUMENT,
+                       "part.first is %" PRIu32 " and G is %" PRIu32
+                       "; in pairwise order first is a multiple of G rounded up to a power of two",
+                       part->first, s->G);
+    }
+    return KQ_OK;
+}
+
 static kq_result make_dot(const checker *c)
 {
     const kq_operation *o = c->operation;
@@ -275,6 +324,7 @@ static kq_result make_dot(const checker *c)
     r = r != KQ_OK ? r : check_same_G(c, KQ_LHS, KQ_RHS);
     r = r != KQ_OK ? r : resolve_repeat(c);
     s->G = o->operands[KQ_LHS].view.G;
+    r = r != KQ_OK ? r : resolve_part(c);
     r = r != KQ_OK ? r : resolve_view(c, KQ_LHS, KQ_Q4_K_BYTES, false);
     r = r != KQ_OK ? r : resolve_view(c, KQ_RHS, KQ_Q8_K_BYTES, false);
     s->extents[KQ_RESULT].offset = o->operands[KQ_RESULT].view.offset;

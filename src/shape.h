@@ -25,6 +25,7 @@ typedef struct kq_operation {
     kq_accumulator acc;
     kq_order order;
     const kq_repeat *repeat;
+    const kq_part *part;
     kq_operand operands[KQ_BINDING_COUNT];
 } kq_operation;
 
@@ -41,7 +42,11 @@ typedef struct kq_shape {
     uint64_t value_stride;  // of the values of quantize
     uint32_t G;
     uint32_t count[2];  // {1, 1} for quantize
+    kq_part part;       // {0, G} where it is the whole
 } kq_shape;
+
+// The smallest power of two that is at least n; 1 for 0, 0 past 2^31.
+uint32_t kq_power_above(uint32_t n);
 
 // Adds a * b to *sum; false if that is past 64 bits.
 bool kq_add_product(uint64_t *sum, uint64_t a, uint64_t b);

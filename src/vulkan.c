@@ -84,6 +84,18 @@ kq_result kq_vulkan_check(const kq_errors *errors, const char *call, VkResult re
     return kq_fail(errors, code, "%s: %s (%d)", call, name, (int)result);
 }
 
+kq_limits kq_vulkan_limits(const VkPhysicalDeviceLimits *limits)
+{
+    VkDeviceSize alignment = limits->minStorageBufferOffsetAlignment;
+    return (kq_limits){
+        .range_bytes = limits->maxStorageBufferRange,
+        .range_name = "maxStorageBufferRange",
+        .offset_alignment = alignment < 4 ? 4 : (uint32_t)alignment,
+        .groups = {limits->maxComputeWorkGroupCount[0], limits->maxComputeWorkGroupCount[1]},
+        .groups_name = "maxComputeWorkGroupCount[0] * [1]",
+    };
+}
+
 // --- Create and destroy
 
 struct kq_vulkan {
@@ -227,14 +239,7 @@ kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
     if (pack->has_allocator) {
         pack->allocator = *params->allocator;
     }
-    VkDeviceSize alignment = limits.minStorageBufferOffsetAlignment;
-    pack->limits = (kq_limits){
-        .range_bytes = limits.maxStorageBufferRange,
-        .range_name = "maxStorageBufferRange",
-        .offset_alignment = alignment < 4 ? 4 : (uint32_t)alignment,
-        .groups = {limits.maxComputeWorkGroupCount[0], limits.maxComputeWorkGroupCount[1]},
-        .groups_name = "maxComputeWorkGroupCount[0] * [1]",
-    };
+    pack->limits = kq_vulkan_limits(&limits);
     result = create_layouts(pack);
     for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT && result == KQ_OK; kernel++) {
         if (params->ops == 0 || (params->ops & 1u << kq_kernel_op(kernel)) != 0) {
@@ -301,6 +306,7 @@ static kq_operation dot_operation(const kq_vulkan_quantized_dot *op)
         .acc = op->acc,
         .order = op->order,
         .repeat = op->repeat,
+        .part = op->part,
         .operands[KQ_LHS] = view_operand(&op->lhs),
         .operands[KQ_RHS] = view_operand(&op->rhs),
         .operands[KQ_RESULT] = range_operand(&op->result),

@@ -1,4 +1,4 @@
-// How a Vulkan call fails, at levels 2 and 3.
+// What levels 2 and 3 on Vulkan share: how a call fails, what a command may take.
 #ifndef KQ_VULKAN_CALL_H
 #define KQ_VULKAN_CALL_H
 
@@ -7,10 +7,13 @@
 #endif
 #include <vulkan/vulkan_core.h>
 
-#include "errors.h"
+#include "plan.h"
 
 // KQ_OK for VK_SUCCESS; else KQ_ERROR_MEMORY or KQ_ERROR_DRIVER, the call and the VkResult
 // reported.
 kq_result kq_vulkan_check(const kq_errors *errors, const char *call, VkResult result);
+
+// A device's limits of bindings and dispatches.
+kq_limits kq_vulkan_limits(const VkPhysicalDeviceLimits *limits);
 
 #endif

@@ -192,6 +192,34 @@ void kq_vulkan_device_info(const kq_vulkan_instance *instance, VkPhysicalDevice 
     }
 }
 
+uint64_t kq_vulkan_max_buffer_bytes(const kq_vulkan_instance *instance, VkPhysicalDevice device)
+{
+    VkPhysicalDeviceProperties properties;
+    instance->vkGetPhysicalDeviceProperties(device, &properties);
+    uint32_t version = properties.apiVersion < instance->api_version ? properties.apiVersion
+                                                                     : instance->api_version;
+    if (instance->vkGetPhysicalDeviceProperties2 == NULL || version < VK_API_VERSION_1_1) {
+        return UINT64_MAX;
+    }
+    VkPhysicalDeviceMaintenance4Properties buffer = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES,
+        .maxBufferSize = UINT64_MAX,
+    };
+    VkPhysicalDeviceMaintenance3Properties allocation = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES,
+        .pNext = version >= VK_API_VERSION_1_3 ? &buffer : NULL,
+        .maxMemoryAllocationSize = UINT64_MAX,
+    };
+    VkPhysicalDeviceProperties2 properties2 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+        .pNext = &allocation,
+    };
+    instance->vkGetPhysicalDeviceProperties2(device, &properties2);
+    return allocation.maxMemoryAllocationSize < buffer.maxBufferSize
+               ? allocation.maxMemoryAllocationSize
+               : buffer.maxBufferSize;
+}
+
 bool kq_vulkan_has_extension(const kq_vulkan_instance *instance, VkPhysicalDevice device,
                              const char *name)
 {

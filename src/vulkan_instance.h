@@ -48,6 +48,9 @@ kq_result kq_vulkan_instance_devices(const kq_vulkan_instance *instance, const k
 void kq_vulkan_device_info(const kq_vulkan_instance *instance, VkPhysicalDevice device,
                            kq_device_info *info);
 
+// The largest buffer with memory of its own; UINT64_MAX where the driver can't say.
+uint64_t kq_vulkan_max_buffer_bytes(const kq_vulkan_instance *instance, VkPhysicalDevice device);
+
 // Whether a device has an extension.
 bool kq_vulkan_has_extension(const kq_vulkan_instance *instance, VkPhysicalDevice device,
                              const char *name);

@@ -110,6 +110,17 @@ typedef struct kq_repeat {
                               // the whole span of the other, so that no results overlap
 } kq_repeat;
 
+// A dot too long for one command is cut along its records. The views of a command then hold its own
+// records only; scratch, order, repeat and result are the same in all commands of a dot, which run
+// one after the other from the first record to the last. The last one writes the results, with the
+// bits of an uncut dot. In pairwise order every part but the last has a power of two of records,
+// and first is a multiple of a part's records, rounded up to a power of two. NULL in place of a
+// part is the whole dot.
+typedef struct kq_part {
+    uint32_t first;  // records of the dot before this command's
+    uint32_t total;  // records of the dot
+} kq_part;
+
 // --- Domain errors of quantize (CONTRACT.md, Domain errors)
 
 typedef enum kq_reason {
@@ -142,11 +153,11 @@ typedef struct kq_status {
 #define KQ_STATUS_PRESET { 0xFFFFFFFFu, 0u, 0u, 0u }
 // clang-format on
 
-// --- What an operation needs, answered before any work (the query functions of level 2)
+// --- What an operation needs, answered before any work (the query functions)
 
 typedef struct kq_needs {
     uint64_t scratch_bytes;   // 4 * G * dots and a little more; 0 for quantize
-    uint32_t dispatch_count;  // what record or enqueue will issue
+    uint64_t dispatch_count;  // what will be issued
     uint32_t missing_bytes;  // 1 to 3: a buffer must be that much longer, for its last view ends in
                              // the middle of a 4-byte word; 0: none
     const char *limit;       // NULL: it fits. Else the limit that stops it, as its API spells it,
@@ -154,6 +165,9 @@ typedef struct kq_needs {
     uint64_t needed;         // and what the operation needs of it
     uint32_t largest_G;      // the largest G that fits, all else equal
     uint32_t largest_count;  // the largest repeat.count[0] that fits, all else equal
+    // Level 3, which fits anything:
+    uint64_t submission_count;
+    uint64_t staged_bytes[3];  // by binding: what no binding reaches, and is copied on the device
 } kq_needs;
 
 // --- Data: the kernels themselves
@@ -209,6 +223,10 @@ typedef struct kq_device_params {
                          // before OpenCL; never the reference.
     kq_lookup lookup;    // {0}: the system's loaders
     uint32_t ops;        // 1u << KQ_OP_*: the kernels to compile now; 0: all
+    uint64_t work;       // The most work of one submission, so that no watchdog takes the device
+                         // away, in records of dots: a step of the sequential fold counts 2 and a
+                         // block of quantize 16. 0: 2^20, half a second at 2 million records/s; a
+                         // quarter of what Windows and amdgpu allow.
     kq_errors errors;
 } kq_device_params;
 
@@ -268,6 +286,14 @@ typedef struct kq_quantized_dot_args {
 
 // Blocks until the results are written. With G = 0 they are +0.
 KQ_API kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args);
+
+// How the device will carry that out. What is beyond its limits, or more work than one submission
+// should take, is cut into several; the bits stay. An item that no binding holds whole is staged.
+// The reference needs nothing.
+KQ_API kq_result kq_quantize_query(const kq_device *device, const kq_quantize_args *args,
+                                   kq_needs *needs);
+KQ_API kq_result kq_quantized_dot_query(const kq_device *device, const kq_quantized_dot_args *args,
+                                        kq_needs *needs);
 
 // The same from and to host memory, packed: buffers are made, filled, read and destroyed inside.
 // value_count is a multiple of 256; records takes value_count / 256 * 292 bytes.

@@ -77,6 +77,7 @@ typedef struct kq_vulkan_quantized_dot {
     kq_vulkan_range scratch;  // kq_needs.scratch_bytes from offset on, a multiple of 4; contents
                               // undefined before and after. Query doesn't look at it. Null if 0.
     const kq_repeat *repeat;  // NULL: one dot
+    const kq_part *part;      // NULL: all records of the dots
 } kq_vulkan_quantized_dot;
 
 // Whether and how the operation fits this device. KQ_OK also where it does not fit: needs->limit
