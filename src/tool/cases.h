@@ -16,6 +16,9 @@ typedef struct test_case test_case;
 typedef bool case_build(const case_list *list, const test_case *test, target *reference,
                         trial *trial, const char **reason);
 
+// So little work a submission that hardly a case is not cut: 8 records of dots, or half a block.
+enum { CASE_CUT_WORK = 8 };
+
 struct test_case {
     char *name;
     kq_op op;
@@ -23,6 +26,7 @@ struct test_case {
     size_t *vectors;  // indices of the vectors that it is made of
     size_t vector_count;
     layout layout;
+    uint64_t cut_work;  // of the same case cut; 0: CASE_CUT_WORK
     uint64_t draw_seed;
 };
 
@@ -38,6 +42,9 @@ void cases_add_vectors(case_list *list);
 
 // The vectors again, moved about: offsets, strides, repeats, shared buffers, no records.
 void cases_add_layouts(case_list *list);
+
+// Every case so far once more, cut into many submissions; and repeats of very many dots.
+void cases_add_limits(case_list *list);
 
 // Random operands in random layouts, `count` of them, compared with the reference.
 void cases_add_draws(case_list *list, uint32_t count);
@@ -58,6 +65,10 @@ void case_take(test_case *test, size_t vector);
 // each dot of the repeat.
 case_build case_build_quantize;
 case_build case_build_dots;
+
+// Expects of a trial, whose inputs are in place, what the reference makes of it. False: it can't,
+// the trial is freed and *reason says why.
+bool case_expect_reference(trial *trial, target *reference, const char **reason);
 
 // The seed of a case's poison.
 uint64_t case_poison(const case_list *list, const test_case *test);

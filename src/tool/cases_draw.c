@@ -140,29 +140,6 @@ static void draw_repeat(uint64_t *state, uint32_t G, layout *layout)
 
 // --- Cases
 
-// Expects of a trial what the reference makes of it.
-static bool expect_reference(trial *trial, target *reference, const char **reason)
-{
-    trial_expect_nothing(trial);
-    outcome outcome;
-    trial_run(trial, reference, &outcome);
-    unsigned out = trial->buffer_of[OPERAND_OUT];
-    bool is_good = outcome.got[out] != NULL;
-    if (is_good) {
-        memcpy(trial->after, outcome.got[out], trial->sizes[out]);
-        trial->result = outcome.result;
-        if (outcome.result == KQ_ERROR_DOMAIN) {
-            trial->domain = outcome.domain;
-        }
-        trial_poison_outputs(trial);
-    } else {
-        *reason = reference->reason;
-        trial_free(trial);
-    }
-    outcome_free(&outcome);
-    return is_good;
-}
-
 static bool build_quantize_draw(const case_list *list, const test_case *test, target *reference,
                                 trial *trial, const char **reason)
 {
@@ -197,7 +174,7 @@ static bool build_quantize_draw(const case_list *list, const test_case *test, ta
     }
     trial_put(trial, OPERAND_VALUES, 0, 0, packed);
     free(packed);
-    return expect_reference(trial, reference, reason);
+    return case_expect_reference(trial, reference, reason);
 }
 
 static bool build_dot_draw(const case_list *list, const test_case *test, target *reference,
@@ -236,7 +213,7 @@ static bool build_dot_draw(const case_list *list, const test_case *test, target 
     }
     free(lhs);
     free(rhs);
-    return expect_reference(trial, reference, reason);
+    return case_expect_reference(trial, reference, reason);
 }
 
 void cases_add_draws(case_list *list, uint32_t count)

@@ -549,6 +549,7 @@ static void add_long_dots(case_list *list)
             case_add(list, KQ_OP_QUANTIZED_DOT, build_long_dot, "long-of-%s", vector->name);
         test->layout.views[OPERAND_LHS].stride = KQ_BROADCAST;
         test->layout.views[OPERAND_RHS].stride = KQ_BROADCAST;
+        test->cut_work = LONG_G / 10;
         case_take(test, k);
         return;
     }

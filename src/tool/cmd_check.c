@@ -245,6 +245,7 @@ static int fill(case_list *list, const char *folder, bool is_full)
         cases_add_vectors(list);
         cases_add_layouts(list);
         if (is_full) {
+            cases_add_limits(list);
             cases_add_draws(list, FULL_DRAWS);
         }
     }
@@ -348,7 +349,8 @@ int cmd_check(int argc, char **argv)
          .value = "quick|full",
          .kind = OPTION_CHOICE,
          .choice = &level,
-         .help = "full: 2000 random draws too, compared with the reference (quick)"},
+         .help = "full: every case also cut into many submissions, repeats of millions of\n"
+                 "dots, and 2000 random draws compared with the reference (quick)"},
         {.name = "seed",
          .value = "N",
          .kind = OPTION_NUMBER,

@@ -1,6 +1,9 @@
 #include "target.h"
 
+#include "bytes.h"
+
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static void keep_reason(void *user, kq_result result, const char *reason)
@@ -9,11 +12,13 @@ static void keep_reason(void *user, kq_result result, const char *reason)
     snprintf(target->reason, sizeof target->reason, "%s: %s", kq_result_name(result), reason);
 }
 
-kq_result target_open(target *target, const char *device)
+static kq_result open_with(target *target, const char *device, uint64_t work)
 {
     memset(target, 0, sizeof *target);
+    target->work = work;
     kq_device_params params = {
         .device = device,
+        .work = work,
         .errors = {.fn = keep_reason, .user = target},
     };
     kq_result result = kq_device_create(&params, &target->device);
@@ -23,6 +28,35 @@ kq_result target_open(target *target, const char *device)
         snprintf(target->reason, sizeof target->reason, "%s", kq_result_name(result));
     }
     return result;
+}
+
+kq_result target_open(target *target, const char *device)
+{
+    return open_with(target, device, 0);
+}
+
+static void close_cut(target *t)
+{
+    if (t->cut != NULL) {
+        target_close(t->cut);
+        free(t->cut);
+        t->cut = NULL;
+    }
+}
+
+target *target_cut(target *t, uint64_t work)
+{
+    if (t->cut != NULL && t->cut->work == work) {
+        return t->cut;
+    }
+    close_cut(t);
+    t->cut = allocate(1, sizeof *t->cut);
+    if (open_with(t->cut, t->info->id, work) != KQ_OK) {
+        memcpy(t->reason, t->cut->reason, sizeof t->reason);
+        free(t->cut);
+        t->cut = NULL;
+    }
+    return t->cut;
 }
 
 int target_open_or_complain(target *target, const char *device)
@@ -42,6 +76,7 @@ int target_open_or_complain(target *target, const char *device)
 
 void target_close(target *target)
 {
+    close_cut(target);
     for (unsigned i = 0; i < TARGET_BUFFERS; i++) {
         kq_buffer_destroy(&target->buffers[i]);
     }

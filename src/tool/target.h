@@ -7,18 +7,25 @@
 enum { TARGET_BUFFERS = 3 };
 
 // Must stay where it is while open, for the device holds its address.
-typedef struct target {
+typedef struct target target;
+struct target {
     kq_device *device;
     const kq_device_info *info;
     char reason[1024];  // why the latest failed call failed
     kq_buffer *buffers[TARGET_BUFFERS];
     uint64_t sizes[TARGET_BUFFERS];
-} target;
+    target *cut;    // of target_cut
+    uint64_t work;  // as in kq_device_params
+};
 
 // device: as in kq_device_params, NULL for the default one. On failure target->reason says why and
 // nothing needs closing.
 kq_result target_open(target *target, const char *device);
 void target_close(target *target);
+
+// The same device once more, which cuts operations into submissions of so much work; it is closed
+// with target, or when it is asked for with other work. NULL: target->reason says why.
+target *target_cut(target *target, uint64_t work);
 
 // Makes buffer `slot` hold at least `bytes` bytes, or exactly as many; contents are then undefined.
 kq_result target_reserve(target *target, unsigned slot, uint64_t bytes, bool exactly);

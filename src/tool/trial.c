@@ -227,7 +227,7 @@ static kq_buffer_view view_of(const trial *trial, const target *target, unsigned
     };
 }
 
-static kq_result call(const trial *trial, target *target, kq_domain *domain)
+static kq_result call(const trial *trial, const target *target, kq_domain *domain)
 {
     if (trial->op == KQ_OP_QUANTIZE) {
         kq_quantize_args args = {
@@ -259,9 +259,8 @@ static kq_result call(const trial *trial, target *target, kq_domain *domain)
     return kq_quantized_dot(target->device, &args);
 }
 
-void trial_run(const trial *trial, target *target, outcome *outcome)
+static void run(const trial *trial, target *target, outcome *outcome)
 {
-    memset(outcome, 0, sizeof *outcome);
     target->reason[0] = '\0';
     for (unsigned b = 0; b < trial->buffer_count && outcome->result == KQ_OK; b++) {
         outcome->result = target_reserve(target, b, trial->sizes[b], trial->layout.exact_end);
@@ -288,6 +287,22 @@ void trial_run(const trial *trial, target *target, outcome *outcome)
             return;
         }
     }
+}
+
+void trial_run(const trial *trial, target *target, outcome *outcome)
+{
+    memset(outcome, 0, sizeof *outcome);
+    if (trial->layout.work == 0) {
+        run(trial, target, outcome);
+        return;
+    }
+    struct target *cut = target_cut(target, trial->layout.work);
+    if (cut == NULL) {
+        outcome->result = KQ_ERROR_DRIVER;
+        return;
+    }
+    run(trial, cut, outcome);
+    memcpy(target->reason, cut->reason, sizeof target->reason);
 }
 
 void outcome_free(outcome *outcome)

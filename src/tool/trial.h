@@ -21,6 +21,7 @@ typedef struct layout {
     bool one_buffer;   // all operands in the same buffer
     bool exact_end;    // buffers end with the last byte of their last view
     bool null_inputs;  // for G = 0
+    uint64_t work;     // not 0: cut into submissions of so much
 } layout;
 
 typedef struct trial {
