@@ -18,6 +18,7 @@ static const double MIN_SECONDS = 0.3;
 typedef struct work {
     uint32_t G;
     uint32_t count[2];  // dots: [0] of them share their rhs
+    bool is_long;       // of a table of long dots
     uint64_t lhs_bytes, rhs_bytes, results_bytes, values_bytes, records_bytes;
     uint8_t *lhs, *rhs, *values;
     uint8_t *results[2];  // by order
@@ -59,16 +60,20 @@ static kq_result run_quantize(target *target, const work *work)
     return kq_quantize(target->device, &args);
 }
 
-static kq_result run_dots(target *target, const work *work, kq_order order)
+static kq_repeat repeat_of(const work *work)
 {
-    uint64_t lhs = (uint64_t)work->G * KQ_Q4_K_BYTES, rhs = (uint64_t)work->G * KQ_Q8_K_BYTES;
-    kq_repeat repeat = {
+    return (kq_repeat){
         .count = {work->count[0], work->count[1]},
-        .lhs_step = {lhs, 0},
-        .rhs_step = {0, rhs},
+        .lhs_step = {(uint64_t)work->G * KQ_Q4_K_BYTES, 0},
+        .rhs_step = {0, (uint64_t)work->G * KQ_Q8_K_BYTES},
         .result_step = {4, 4 * (uint64_t)work->count[0]},
     };
-    kq_quantized_dot_args args = {
+}
+
+static kq_quantized_dot_args args_of(const target *target, const work *work,
+                                     const kq_repeat *repeat, kq_order order)
+{
+    return (kq_quantized_dot_args){
         .lhs_format = KQ_FORMAT_Q4_K,
         .rhs_format = KQ_FORMAT_Q8_K,
         .acc = KQ_ACCUMULATOR_F32,
@@ -76,9 +81,25 @@ static kq_result run_dots(target *target, const work *work, kq_order order)
         .lhs = {.buffer = target->buffers[LHS], .view = {.G = work->G}},
         .rhs = {.buffer = target->buffers[RHS], .view = {.G = work->G}},
         .result = target->buffers[RESULTS],
-        .repeat = &repeat,
+        .repeat = repeat,
     };
+}
+
+static kq_result run_dots(target *target, const work *work, kq_order order)
+{
+    kq_repeat repeat = repeat_of(work);
+    kq_quantized_dot_args args = args_of(target, work, &repeat, order);
     return kq_quantized_dot(target->device, &args);
+}
+
+// The scratch that a call takes, in MB.
+static double scratch_megabytes(const target *target, const work *work, kq_order order)
+{
+    kq_repeat repeat = repeat_of(work);
+    kq_quantized_dot_args args = args_of(target, work, &repeat, order);
+    kq_needs needs;
+    kq_result result = kq_quantized_dot_query(target->device, &args, &needs);
+    return result == KQ_OK ? (double)needs.scratch_bytes / 1e6 : 0;
 }
 
 static kq_result run_sequential(target *target, const work *work)
@@ -129,9 +150,9 @@ static int verify(target *target, const work *work, operation *run, const char *
     return code;
 }
 
-// bytes: of input in a round, which the GB/s count.
+// bytes: of input in a round, which the GB/s count. after: what the line ends with.
 static int measure(target *target, const work *work, operation *run, const char *name,
-                   uint64_t bytes)
+                   uint64_t bytes, const char *after)
 {
     double *times = allocate(MAX_ROUNDS, sizeof *times);
     double total = 0;
@@ -150,9 +171,9 @@ static int measure(target *target, const work *work, operation *run, const char 
         qsort(times, rounds, sizeof *times, compare_times);
         double median =
             rounds % 2 ? times[rounds / 2] : (times[rounds / 2 - 1] + times[rounds / 2]) / 2;
-        printf("%-10s  %-24s  %10.3f  %10.3f  %10.3f  %6zu  %9.3f\n", target->info->id, name,
+        printf("%-10s  %-24s  %10.3f  %10.3f  %10.3f  %6zu  %9.3f%s\n", target->info->id, name,
                median * 1e3, times[0] * 1e3, times[rounds - 1] * 1e3, rounds,
-               (double)bytes / median / 1e9);
+               (double)bytes / median / 1e9, after);
         fflush(stdout);
     } else {
         complain("bench: %s: %s: %s", target->info->id, name, target->reason);
@@ -261,20 +282,25 @@ static int bench_device(const char *device, const work *work)
         int verified = verify(&target, work, dots[order].run, dots[order].name,
                               work->results[order], work->results_bytes, 4);
         // Each dot takes its own Q4_K records, as often as there are rhs for them.
+        char after[32] = "";
+        if (work->is_long) {
+            snprintf(after, sizeof after, "  %10" PRIu32 "  %10.3f", work->G,
+                     scratch_megabytes(&target, work, (kq_order)order));
+        }
         if (verified == EXIT_DONE) {
             verified = measure(&target, work, dots[order].run, dots[order].name,
-                               work->lhs_bytes * work->count[1]);
+                               work->lhs_bytes * work->count[1], after);
         }
         code = worst_exit(code, verified);
     }
-    if (result == KQ_OK) {
+    if (result == KQ_OK && !work->is_long) {
         result = upload(&target, VALUES, work->values, work->values_bytes);
     }
-    if (result == KQ_OK) {
+    if (result == KQ_OK && !work->is_long) {
         int verified = verify(&target, work, run_quantize, "quantize", work->records,
                               work->records_bytes, KQ_Q8_K_BYTES);
         if (verified == EXIT_DONE) {
-            verified = measure(&target, work, run_quantize, "quantize", work->values_bytes);
+            verified = measure(&target, work, run_quantize, "quantize", work->values_bytes, "");
         }
         code = worst_exit(code, verified);
     }
@@ -311,10 +337,40 @@ static bool parse_counts(const char *text, uint32_t count[2])
     return true;
 }
 
+static void print_head(const work *work, const kq_device_info *infos, uint32_t count)
+{
+    if (work->is_long) {
+        printf("one dot of 16, 64, ... records");
+    } else {
+        printf("dots: %" PRIu32 " x %" PRIu32 " of %" PRIu32 " records; quantize: %d blocks",
+               work->count[0], work->count[1], work->G, QUANTIZE_BLOCKS);
+    }
+    printf("; %d rounds to warm up, then at least %d and %.1f s\n", WARM_UP_ROUNDS, MIN_ROUNDS,
+           MIN_SECONDS);
+    for (uint32_t d = 0; infos != NULL && d < count; d++) {
+        target_print(&infos[d]);
+        printf("\n");
+    }
+    printf("\n%-10s  %-24s  %10s  %10s  %10s  %6s  %9s%s\n", "device", "operation", "median ms",
+           "min ms", "max ms", "rounds", "GB/s", work->is_long ? "     records  scratch MB" : "");
+}
+
+// infos: NULL for the one device that is named.
+static int bench_devices(const char *device, const kq_device_info *infos, uint32_t count,
+                         work *work)
+{
+    int code = work_make(work);
+    for (uint32_t d = 0; code != EXIT_UNDECIDED && d < count; d++) {
+        code = worst_exit(code, bench_device(infos != NULL ? infos[d].id : device, work));
+    }
+    work_free(work);
+    return code;
+}
+
 int cmd_bench(int argc, char **argv)
 {
     const char *device = "all", *repeat = NULL;
-    uint64_t records = 16, dots = 0;
+    uint64_t records = 16, dots = 0, longest = 0;
     const option options[] = {
         {.name = "device",
          .value = "D|all",
@@ -340,10 +396,17 @@ int cmd_bench(int argc, char **argv)
          .max = 1u << 24,
          .number = &dots,
          .help = "the same as --repeat=A,1"},
+        {.name = "long",
+         .value = "G",
+         .kind = OPTION_NUMBER,
+         .min = 16,
+         .max = 1u << 24,
+         .number = &longest,
+         .help = "instead: one dot of 16, 64, ... up to G records, and its scratch"},
     };
     const usage usage = {
         .name = "bench",
-        .summary = "[--device=D|all] [--records=G] [--repeat=A,B] [--dots=A]",
+        .summary = "[--device=D|all] [--records=G] [--repeat=A,B] [--dots=A] [--long=G]",
         .about =
             "Times dots in both orders, and quantize on 4096 blocks, with all data on the device. "
             "First each\nis compared with the reference, and what is wrong is not timed (exit 1). "
@@ -351,7 +414,8 @@ int cmd_bench(int argc, char **argv)
             "warm up come at least 7, for at least 0.3 s.\nGB/s count 144 bytes for each Q4_K "
             "record a dot takes, 1024 for each block that is quantized.\n",
         .examples = "  kquant bench\n"
-                    "  kquant bench --device=vulkan:0 --records=64 --repeat=4096,4\n",
+                    "  kquant bench --device=vulkan:0 --records=64 --repeat=4096,4\n"
+                    "  kquant bench --device=vulkan:0 --long=4194304\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
     };
@@ -381,28 +445,26 @@ int cmd_bench(int argc, char **argv)
         return EXIT_USAGE;
     }
 
+    if (longest != 0) {
+        work.is_long = true;
+        work.count[0] = 1;
+        work.G = 16;
+    }
+
     uint32_t count = 1;
     kq_device_info *infos = NULL;
     if (strcmp(device, "all") == 0 && (infos = list_devices(&count)) == NULL) {
         return EXIT_UNDECIDED;
     }
-    int code = work_make(&work);
-    if (code == EXIT_DONE) {
-        printf("dots: %" PRIu32 " x %" PRIu32 " of %" PRIu32 " records; quantize: %d blocks; "
-               "%d rounds to warm up, then at least %d and %.1f s\n",
-               work.count[0], work.count[1], work.G, QUANTIZE_BLOCKS, WARM_UP_ROUNDS, MIN_ROUNDS,
-               MIN_SECONDS);
-        for (uint32_t d = 0; infos != NULL && d < count; d++) {
-            target_print(&infos[d]);
-            printf("\n");
+    print_head(&work, infos, count);
+    int code = EXIT_DONE;
+    for (;;) {
+        code = worst_exit(code, bench_devices(device, infos, count, &work));
+        if (work.G > longest / 4 || code == EXIT_UNDECIDED) {
+            break;
         }
-        printf("\n%-10s  %-24s  %10s  %10s  %10s  %6s  %9s\n", "device", "operation", "median ms",
-               "min ms", "max ms", "rounds", "GB/s");
-        for (uint32_t d = 0; d < count; d++) {
-            code = worst_exit(code, bench_device(infos != NULL ? infos[d].id : device, &work));
-        }
+        work = (struct work){.G = 4 * work.G, .count = {1, 1}, .is_long = true};
     }
-    work_free(&work);
     free(infos);
     return code;
 }
