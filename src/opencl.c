@@ -29,6 +29,7 @@ struct kq_opencl {
     kq_errors errors;
     cl_device_id device;
     FUNCTIONS(KQ_CL_MEMBER)
+    uint32_t ops;
     cl_program programs[KQ_KERNEL_COUNT];  // NULL: not asked for
 };
 
@@ -359,6 +360,7 @@ kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack)
         return kq_fail(&params->errors, KQ_ERROR_MEMORY, "out of host memory");
     }
     p->errors = params->errors;
+    p->ops = params->ops;
     p->device = params->device;
     target t = {.context = params->context, .device = params->device};
     if ((result = find_functions(p, &params->lookup)) != KQ_OK ||
@@ -608,14 +610,7 @@ static kq_result check_enqueue(const kq_opencl *pack, kq_op op, cl_command_queue
         return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "wait_count is %u and waits is %s",
                        (unsigned)wait_count, waits != NULL ? "not null" : "null");
     }
-    for (unsigned i = 0; i < KQ_KERNEL_COUNT; i++) {
-        if (kq_kernel_op(i) == op && pack->programs[i] == NULL) {
-            return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT,
-                           "the pack was created without %s: kq_opencl_params.ops",
-                           kq_kernel_stems[i]);
-        }
-    }
-    return KQ_OK;
+    return kq_check_op(op, pack->ops, &pack->errors);
 }
 
 // Each step waits for the one before by an event, for the queue may be out-of-order.
@@ -624,7 +619,7 @@ static kq_result enqueue(const kq_opencl *pack, const job *j, cl_command_queue q
 {
     kq_plan plan;
     kq_result result = kq_plan_make(&j->operation, true, &kq_opencl_limits, &pack->errors, &plan);
-    result = result != KQ_OK ? result : kq_needs_fit(&plan.needs, &pack->errors);
+    result = result != KQ_OK ? result : kq_plan_fit(&plan, &pack->errors);
     if (result != KQ_OK) {
         return result;
     }

@@ -262,14 +262,21 @@ static kq_result make(const kq_operation *operation, bool has_scratch, const kq_
     if (result != KQ_OK) {
         return result;
     }
-    if (has_scratch && operation->op == KQ_OP_QUANTIZED_DOT) {
-        result =
-            kq_shape_add_scratch(operation, scratch_bytes(operation->order, shape), errors, shape);
+    // What no scratch would make possible is refused for that, not for its scratch.
+    bool fits = measure(plan->op, plan->order, shape, limits, plan->ranges, &plan->needs);
+    if (fits && has_scratch && operation->op == KQ_OP_QUANTIZED_DOT) {
+        result = kq_shape_add_scratch(operation, plan->needs.scratch_bytes, errors, shape);
         if (result != KQ_OK) {
             return result;
         }
+        fits = measure(plan->op, plan->order, shape, limits, plan->ranges, &plan->needs);
     }
-    if (!measure(plan->op, plan->order, shape, limits, plan->ranges, &plan->needs)) {
+    if (!fits) {
+        for (int role = 0; role < KQ_BINDING_COUNT; role++) {
+            if (plan->ranges[role].bytes > limits->range_bytes) {
+                plan->stopped_by = kq_role_name(plan->op, role);
+            }
+        }
         return KQ_OK;
     }
     plan->needs.dispatch_count = count_dispatches(plan->op, plan->order, shape);
@@ -280,6 +287,7 @@ static kq_result make(const kq_operation *operation, bool has_scratch, const kq_
         if (plan->ranges[role].bytes > 0 && end > bytes &&
             end - bytes > plan->needs.missing_bytes) {
             plan->needs.missing_bytes = (uint32_t)(end - bytes);
+            plan->stopped_by = kq_role_name(plan->op, role);
         }
     }
     fill_params(plan, shape);
@@ -336,17 +344,26 @@ kq_result kq_plan_query(const kq_operation *operation, const kq_limits *limits,
 
 kq_result kq_needs_fit(const kq_needs *needs, const kq_errors *errors)
 {
-    if (needs->limit != NULL) {
-        return kq_fail(errors, KQ_ERROR_UNSUPPORTED, "%s is %" PRIu64 "; %" PRIu64 " are needed",
-                       needs->limit, needs->limit_value, needs->needed);
+    return needs->limit == NULL
+               ? KQ_OK
+               : kq_fail(errors, KQ_ERROR_UNSUPPORTED, "%s is %" PRIu64 "; %" PRIu64 " are needed",
+                         needs->limit, needs->limit_value, needs->needed);
+}
+
+kq_result kq_plan_fit(const kq_plan *plan, const kq_errors *errors)
+{
+    const kq_needs *needs = &plan->needs;
+    if (needs->limit != NULL && plan->stopped_by != NULL) {
+        return kq_fail(errors, KQ_ERROR_UNSUPPORTED,
+                       "%s is %" PRIu64 "; %" PRIu64 " are needed for %s", needs->limit,
+                       needs->limit_value, needs->needed, plan->stopped_by);
     }
     if (needs->missing_bytes > 0) {
         return kq_fail(errors, KQ_ERROR_ARGUMENT,
-                       "a buffer must be %" PRIu32
-                       " bytes longer; its view ends inside a 4-byte word",
-                       needs->missing_bytes);
+                       "%s ends inside a 4-byte word; its buffer must be %" PRIu32 " bytes longer",
+                       plan->stopped_by, needs->missing_bytes);
     }
-    return KQ_OK;
+    return kq_needs_fit(needs, errors);
 }
 
 // The folds of a dot, numbered from 0; each returns its workgroups.

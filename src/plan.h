@@ -49,7 +49,8 @@ typedef struct kq_plan {
     kq_op op;
     kq_order order;
     kq_range ranges[KQ_BINDING_COUNT];
-    kq_needs needs;  // but for largest_G and largest_count
+    kq_needs needs;          // but for largest_G and largest_count
+    const char *stopped_by;  // the argument that is beyond a limit or lacks bytes; NULL: none
     kq_quantize_params quantize;
     kq_dot_params dot;  // its last five fields are a step's
     kq_part part;
@@ -72,9 +73,11 @@ kq_result kq_plan_query(const kq_operation *operation, const kq_limits *limits,
 bool kq_plan_fits(kq_op op, kq_order order, const kq_shape *shape, const kq_limits *limits,
                   kq_needs *needs);
 
-// KQ_OK if that can be carried out; else KQ_ERROR_UNSUPPORTED with limit, value and need, or
-// KQ_ERROR_ARGUMENT where only padding is missing.
+// KQ_OK if that can be carried out; else KQ_ERROR_UNSUPPORTED with limit, value and need.
 kq_result kq_needs_fit(const kq_needs *needs, const kq_errors *errors);
+
+// The same of a plan, with the argument; KQ_ERROR_ARGUMENT where only padding is missing.
+kq_result kq_plan_fit(const kq_plan *plan, const kq_errors *errors);
 
 typedef struct kq_step {
     unsigned kernel;

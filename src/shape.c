@@ -35,6 +35,23 @@ bool kq_extent_end(const kq_shape *shape, int role, uint64_t *end)
            kq_add_product(end, steps(shape->count[1]), e->step[1]);
 }
 
+const char *kq_role_name(kq_op op, int role)
+{
+    static const char *const quantize[] = {"values", "records", "status"};
+    static const char *const dot[] = {"lhs", "rhs", "result", "scratch"};
+    return op == KQ_OP_QUANTIZE ? quantize[role] : dot[role];
+}
+
+kq_result kq_check_op(kq_op op, uint32_t ops, const kq_errors *errors)
+{
+    if (ops == 0 || (ops & 1u << op) != 0) {
+        return KQ_OK;
+    }
+    return kq_fail(errors, KQ_ERROR_ARGUMENT,
+                   "the pack was created with ops = 0x%" PRIX32 ", without KQ_OP_%s", ops,
+                   op == KQ_OP_QUANTIZE ? "QUANTIZE" : "QUANTIZED_DOT");
+}
+
 // One operation under check.
 typedef struct checker {
     const kq_operation *operation;
@@ -44,9 +61,7 @@ typedef struct checker {
 
 static const char *role_name(const checker *c, int role)
 {
-    static const char *const quantize[] = {"values", "records", "status"};
-    static const char *const dot[] = {"lhs", "rhs", "result", "scratch"};
-    return c->operation->op == KQ_OP_QUANTIZE ? quantize[role] : dot[role];
+    return kq_role_name(c->operation->op, role);
 }
 
 static bool is_values(const checker *c, int role)
@@ -153,7 +168,11 @@ static kq_result check_bounds(const checker *c, int role)
     }
     uint64_t end;
     if (!kq_extent_end(c->shape, role, &end)) {
-        return kq_fail(c->errors, KQ_ERROR_ARGUMENT, "%s reaches past 2^64 bytes", name);
+        const kq_extent *e = &c->shape->extents[role];
+        return kq_fail(c->errors, KQ_ERROR_ARGUMENT,
+                       "%s reaches past 2^64 bytes, from offset %" PRIu64 " by strides of %" PRIu64
+                       " and steps of {%" PRIu64 ", %" PRIu64 "}",
+                       name, operand->view.offset, e->stride, e->step[0], e->step[1]);
     }
     if (end > operand->buffer_bytes) {
         return kq_fail(c->errors, KQ_ERROR_ARGUMENT,

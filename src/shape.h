@@ -45,6 +45,12 @@ typedef struct kq_shape {
     kq_part part;       // {0, G} where it is the whole
 } kq_shape;
 
+// The argument that a binding is, as users spell it.
+const char *kq_role_name(kq_op op, int role);
+
+// Whether op is among the ops that a pack was created with.
+kq_result kq_check_op(kq_op op, uint32_t ops, const kq_errors *errors);
+
 // The smallest power of two that is at least n; 1 for 0, 0 past 2^31.
 uint32_t kq_power_above(uint32_t n);
 

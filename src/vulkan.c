@@ -104,6 +104,7 @@ struct kq_vulkan {
     VkAllocationCallbacks allocator;
     bool has_allocator;
     kq_errors errors;
+    uint32_t ops;
     kq_limits limits;
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout pipeline_layout;
@@ -235,6 +236,7 @@ kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
     }
     pack->device = params->device;
     pack->errors = params->errors;
+    pack->ops = params->ops;
     pack->has_allocator = params->allocator != NULL;
     if (pack->has_allocator) {
         pack->allocator = *params->allocator;
@@ -316,6 +318,9 @@ static kq_operation dot_operation(const kq_vulkan_quantized_dot *op)
 
 static kq_result check_pointers(const kq_vulkan *pack, const void *op, const void *needs)
 {
+    if (pack == NULL) {
+        return KQ_ERROR_ARGUMENT;  // and nobody to tell
+    }
     if (op != NULL && needs != NULL) {
         return KQ_OK;
     }
@@ -325,15 +330,10 @@ static kq_result check_pointers(const kq_vulkan *pack, const void *op, const voi
 // A plan that fits, of kernels that the pack has.
 static kq_result make_plan(const kq_vulkan *pack, const kq_operation *operation, kq_plan *plan)
 {
-    kq_result result = kq_plan_make(operation, true, &pack->limits, &pack->errors, plan);
-    result = result != KQ_OK ? result : kq_needs_fit(&plan->needs, &pack->errors);
-    unsigned kernel =
-        operation->op == KQ_OP_QUANTIZE ? KQ_KERNEL_QUANTIZE : KQ_KERNEL_DOT_SEQUENTIAL;
-    if (result == KQ_OK && pack->pipelines[kernel] == VK_NULL_HANDLE) {
-        result = kq_fail(&pack->errors, KQ_ERROR_ARGUMENT,
-                         "the pack was created without this operation in ops");
-    }
-    return result;
+    kq_result result = kq_check_op(operation->op, pack->ops, &pack->errors);
+    result = result != KQ_OK ? result
+                             : kq_plan_make(operation, true, &pack->limits, &pack->errors, plan);
+    return result != KQ_OK ? result : kq_plan_fit(plan, &pack->errors);
 }
 
 static kq_result write_set(const kq_vulkan *pack, const kq_operation *operation,

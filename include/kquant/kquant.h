@@ -45,7 +45,7 @@ extern "C" {
 #define KQ_Q4_K_BYTES  144u   // f16 d, dmin; 6-bit sc[8], m[8]; 4-bit q[256]
 #define KQ_Q8_K_BYTES  292u   // f32 ds; i8 q[256]; i16 bsum[16]
 
-// In each of these 0 is no member, and is refused.
+// 0 is no member of either.
 typedef enum kq_format { KQ_FORMAT_Q4_K = 1, KQ_FORMAT_Q8_K = 2 } kq_format;
 typedef enum kq_accumulator { KQ_ACCUMULATOR_F32 = 1 } kq_accumulator;
 
@@ -64,7 +64,7 @@ typedef enum kq_op {
 
 typedef enum kq_result {
     KQ_OK = 0,
-    KQ_ERROR_ARGUMENT,     // a rule written here is broken; nothing was done
+    KQ_ERROR_ARGUMENT,     // a rule written below is broken; nothing was done
     KQ_ERROR_DOMAIN,       // a block holds a value that has no record; all other records are right
     KQ_ERROR_UNSUPPORTED,  // beyond a limit of the device or the library; nothing was done
     KQ_ERROR_NO_DEVICE,    // no loader, no driver, or no device of that name
@@ -85,17 +85,15 @@ typedef struct kq_errors {
 
 // --- Views: where G records (or blocks) lie in a buffer (CONTRACT.md, Views)
 
-// A stride of 0 bytes: the same record, or the same value, each time. Inputs only.
+// A stride of 0 bytes: the same record, or the same value, each time.
 #define KQ_BROADCAST UINT64_MAX
 
 // The bytes of one record are contiguous; record g starts at offset + g * stride.
 typedef struct kq_view {
     uint64_t offset;        // bytes from the start of the buffer, any
-    uint64_t stride;        // bytes from record to record, any; 0: packed, the size of a record.
-                            // An output's is at least that size.
-    uint64_t value_stride;  // f32 blocks only: bytes from value to value, a multiple of 4; 0:
-                            // packed, 4 bytes. Elsewhere it must be 0.
-    uint32_t G;             // records; may be 0, then nothing is read and the buffer may be null
+    uint64_t stride;        // bytes from record to record; 0: packed, the size of a record
+    uint64_t value_stride;  // of f32 blocks: bytes from value to value; 0: packed, 4
+    uint32_t G;             // records; 0: nothing is read
 } kq_view;
 
 // The caller's two nested loops over single dots (CONTRACT.md, Repeats): count[0] is the inner one.
@@ -104,22 +102,44 @@ typedef struct kq_view {
 // of a repeat is one dot.
 typedef struct kq_repeat {
     uint32_t count[2];
-    uint64_t lhs_step[2];     // any; 0: every dot takes the same records
-    uint64_t rhs_step[2];     // the same
-    uint64_t result_step[2];  // at least 4 where its count is above 1; one of the two is at least
-                              // the whole span of the other, so that no results overlap
+    uint64_t lhs_step[2], rhs_step[2];  // 0: every dot takes the same records
+    uint64_t result_step[2];
 } kq_repeat;
 
 // A dot too long for one command is cut along its records. The views of a command then hold its own
 // records only; scratch, order, repeat and result are the same in all commands of a dot, which run
 // one after the other from the first record to the last. The last one writes the results, with the
-// bits of an uncut dot. In pairwise order every part but the last has a power of two of records,
-// and first is a multiple of a part's records, rounded up to a power of two. NULL in place of a
-// part is the whole dot.
+// bits of an uncut dot. NULL in place of a part is the whole dot.
 typedef struct kq_part {
     uint32_t first;  // records of the dot before this command's
     uint32_t total;  // records of the dot
 } kq_part;
+
+// --- Argument rules, and the levels that have them
+//
+// Work that breaks one is refused with KQ_ERROR_ARGUMENT, and so is the query; but level 2's takes
+// any scratch, and what R14 to R16 forbid, for it is what says how much is missing.
+//   R1   2,3  format, lhs_format, rhs_format, acc and order are what is written beside them
+//   R2   2,3  both views have the same G
+//   R3   2,3  no stride or step is negative, 2^63 or more; a stride may be KQ_BROADCAST
+//   R4   2,3  value_stride is a multiple of 4, or KQ_BROADCAST; 0 in all views but of f32 values
+//   R5   2,3  the stride of records that are written is at least their size
+//   R6   2,3  no buffer is null; but for inputs, and all of quantize, with G = 0, scratch of 0
+//             bytes, and all where a count is 0
+//   R7     3  buffers are of the device that the call is for
+//   R8   2,3  an operand, with all its repeats, ends within its buffer
+//   R9   2,3  and so does a block or an operand within 2^64 bytes
+//   R10  2,3  outputs (status and scratch too) overlap neither inputs nor each other, judged from
+//             first to last byte in one buffer
+//   R11  2,3  result_step is at least 4 where its count is above 1
+//   R12  2,3  of two such, one is at least the span of the other loop, 4 + (count - 1) * step
+//   R13  2    the offsets of status and scratch are multiples of 4
+//   R14  2    a view or result that ends in a 4-byte word has that word's end within its buffer
+//   R15  2    the operation is within the device's limits, else it is KQ_ERROR_UNSUPPORTED
+//   R16  2,3  the operation is one of those in ops
+//   R17  2    part.first + G is at most total, and G at least 1 unless total is 0
+//   R18  2    pairwise, G of each part but the last is a power of two
+//   R19  2    and first is a multiple of G rounded up to a power of two
 
 // --- Domain errors of quantize (CONTRACT.md, Domain errors)
 
@@ -158,13 +178,12 @@ typedef struct kq_status {
 typedef struct kq_needs {
     uint64_t scratch_bytes;   // 4 * G * dots and a little more; 0 for quantize
     uint64_t dispatch_count;  // what will be issued
-    uint32_t missing_bytes;  // 1 to 3: a buffer must be that much longer, for its last view ends in
-                             // the middle of a 4-byte word; 0: none
-    const char *limit;       // NULL: it fits. Else the limit that stops it, as its API spells it,
-    uint64_t limit_value;    // the limit's value,
-    uint64_t needed;         // and what the operation needs of it
-    uint32_t largest_G;      // the largest G that fits, all else equal
-    uint32_t largest_count;  // the largest repeat.count[0] that fits, all else equal
+    uint32_t missing_bytes;   // R14: a buffer must be that much longer, 1 to 3; 0: none
+    const char *limit;        // NULL: it fits. Else the limit that stops it, as its API spells it,
+    uint64_t limit_value;     // the limit's value,
+    uint64_t needed;          // and what the operation needs of it
+    uint32_t largest_G;       // the largest G that fits, all else equal
+    uint32_t largest_count;   // the largest repeat.count[0] that fits, all else equal
     // Level 3, which fits anything:
     uint64_t submission_count;
     uint64_t staged_bytes[3];  // by binding: what no binding reaches, and is copied on the device
@@ -246,8 +265,7 @@ KQ_API const kq_device_info *kq_device_get_info(const kq_device *device);
 
 // Memory on a device, of any size from 1 byte, contents undefined. Padding that kernels need is the
 // library's. Upload and download copy bytes [offset, offset + bytes) and block; a range past the
-// end is KQ_ERROR_ARGUMENT. Destroy waits for nothing, for nothing is ever
-// pending; *buffer may be NULL and is set to NULL.
+// end is KQ_ERROR_ARGUMENT. Nothing is ever pending. *buffer may be NULL and is set to NULL.
 typedef struct kq_buffer kq_buffer;
 
 KQ_API kq_result kq_buffer_create(kq_device *device, uint64_t bytes, kq_buffer **buffer);
@@ -257,14 +275,14 @@ KQ_API kq_result kq_buffer_upload(kq_buffer *buffer, uint64_t offset, const void
 KQ_API kq_result kq_buffer_download(kq_buffer *buffer, uint64_t offset, void *data, uint64_t bytes);
 
 typedef struct kq_buffer_view {
-    kq_buffer *buffer;  // of the device that the call is for
+    kq_buffer *buffer;
     kq_view view;
 } kq_buffer_view;
 
 typedef struct kq_quantize_args {
     kq_format format;        // KQ_FORMAT_Q8_K
     kq_buffer_view values;   // f32 [G,256]
-    kq_buffer_view records;  // u8 [G,292], overlaps values nowhere
+    kq_buffer_view records;  // u8 [G,292]
     kq_domain *domain;       // optional; set when the result is KQ_ERROR_DOMAIN
 } kq_quantize_args;
 
@@ -278,8 +296,8 @@ typedef struct kq_quantized_dot_args {
     kq_accumulator acc;    // KQ_ACCUMULATOR_F32
     kq_order order;
     kq_buffer_view lhs;       // u8 [G,144]
-    kq_buffer_view rhs;       // u8 [G,292], the same G
-    kq_buffer *result;        // one f32, overlaps neither operand
+    kq_buffer_view rhs;       // u8 [G,292]
+    kq_buffer *result;        // one f32 a dot
     uint64_t result_offset;   // bytes, any
     const kq_repeat *repeat;  // NULL: one dot
 } kq_quantized_dot_args;

@@ -41,8 +41,7 @@ KQ_API kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pa
 // Work already enqueued goes on. *pack may be NULL; it is set to NULL.
 KQ_API void kq_opencl_destroy(kq_opencl **pack);
 
-// Buffers or sub-buffers; their sizes are asked of OpenCL. A view that does not end on a 4-byte
-// word needs a buffer that goes on to the end of that word.
+// Buffers or sub-buffers, which overlap where they do in their parent; OpenCL is asked for sizes.
 typedef struct kq_opencl_view {
     cl_mem buffer;
     kq_view view;
@@ -53,13 +52,11 @@ typedef struct kq_opencl_range {
     uint64_t offset;  // bytes
 } kq_opencl_range;
 
-// Outputs overlap neither inputs nor each other, judged from first to last byte in one buffer, its
-// sub-buffers included.
 typedef struct kq_opencl_quantize {
     kq_format format;        // KQ_FORMAT_Q8_K
     kq_opencl_view values;   // f32 [G,256]
     kq_opencl_view records;  // u8 [G,292]
-    kq_opencl_range status;  // kq_status, preset by you; offset a multiple of 4
+    kq_opencl_range status;  // kq_status, preset by you
 } kq_opencl_quantize;
 
 typedef struct kq_opencl_quantized_dot {
@@ -68,16 +65,15 @@ typedef struct kq_opencl_quantized_dot {
     kq_accumulator acc;    // KQ_ACCUMULATOR_F32
     kq_order order;
     kq_opencl_view lhs;       // u8 [G,144]
-    kq_opencl_view rhs;       // u8 [G,292], the same G
+    kq_opencl_view rhs;       // u8 [G,292]
     kq_opencl_range result;   // one f32 a dot, at any offset
-    kq_opencl_range scratch;  // kq_needs.scratch_bytes from offset on, a multiple of 4; contents
-                              // undefined before and after. Query doesn't look at it. Null if 0.
+    kq_opencl_range scratch;  // kq_needs.scratch_bytes, contents undefined before and after
     const kq_repeat *repeat;  // NULL: one dot
     const kq_part *part;      // NULL: all records of the dots
 } kq_opencl_quantized_dot;
 
 // Whether and how the operation fits this device. KQ_OK also where it does not fit: needs->limit
-// and needs->missing_bytes say why. KQ_ERROR_ARGUMENT: the struct breaks a rule.
+// and needs->missing_bytes say why.
 KQ_API kq_result kq_opencl_quantize_query(const kq_opencl *pack, const kq_opencl_quantize *op,
                                           kq_needs *needs);
 KQ_API kq_result kq_opencl_quantized_dot_query(const kq_opencl *pack,

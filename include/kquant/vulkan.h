@@ -42,8 +42,7 @@ KQ_API void kq_vulkan_destroy(kq_vulkan **pack);
 KQ_API VkDescriptorSetLayout kq_vulkan_set_layout(const kq_vulkan *pack);
 
 // Buffers have usage STORAGE_BUFFER and belong to the queue family that will run the work.
-// buffer_bytes is the size given to vkCreateBuffer. A view that does not end on a 4-byte word needs
-// a buffer that goes on to the end of that word.
+// buffer_bytes is the size given to vkCreateBuffer.
 typedef struct kq_vulkan_view {
     VkBuffer buffer;
     uint64_t buffer_bytes;
@@ -56,13 +55,12 @@ typedef struct kq_vulkan_range {
     uint64_t offset;  // bytes
 } kq_vulkan_range;
 
-// One struct goes to query, write_set and record. Outputs overlap neither inputs nor each other,
-// judged from first to last byte. Bindings: 0 values, 1 records, 2 status.
+// One struct goes to query, write_set and record. Bindings: 0 values, 1 records, 2 status.
 typedef struct kq_vulkan_quantize {
     kq_format format;        // KQ_FORMAT_Q8_K
     kq_vulkan_view values;   // f32 [G,256]
     kq_vulkan_view records;  // u8 [G,292]
-    kq_vulkan_range status;  // kq_status, preset by you; offset a multiple of 4
+    kq_vulkan_range status;  // kq_status, preset by you
 } kq_vulkan_quantize;
 
 // Bindings: 0 lhs, 1 rhs, 2 result, 3 scratch.
@@ -72,16 +70,15 @@ typedef struct kq_vulkan_quantized_dot {
     kq_accumulator acc;    // KQ_ACCUMULATOR_F32
     kq_order order;
     kq_vulkan_view lhs;       // u8 [G,144]
-    kq_vulkan_view rhs;       // u8 [G,292], the same G
+    kq_vulkan_view rhs;       // u8 [G,292]
     kq_vulkan_range result;   // one f32 a dot, at any offset
-    kq_vulkan_range scratch;  // kq_needs.scratch_bytes from offset on, a multiple of 4; contents
-                              // undefined before and after. Query doesn't look at it. Null if 0.
+    kq_vulkan_range scratch;  // kq_needs.scratch_bytes, contents undefined before and after
     const kq_repeat *repeat;  // NULL: one dot
     const kq_part *part;      // NULL: all records of the dots
 } kq_vulkan_quantized_dot;
 
 // Whether and how the operation fits this device. KQ_OK also where it does not fit: needs->limit
-// and needs->missing_bytes say why. KQ_ERROR_ARGUMENT: the struct breaks a rule.
+// and needs->missing_bytes say why.
 KQ_API kq_result kq_vulkan_quantize_query(const kq_vulkan *pack, const kq_vulkan_quantize *op,
                                           kq_needs *needs);
 KQ_API kq_result kq_vulkan_quantized_dot_query(const kq_vulkan *pack,
