@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Writes the C table behind kq_kernels(), or a file's text as a C string.
 
-embed.py kernels OUT.c KERNEL...      KERNEL is name,api,op,address_bits,SPIRV[,SOURCE,FOLDER...]
+embed.py kernels OUT.c [KERNEL...]    KERNEL is name,api,op,address_bits,SPIRV[,SOURCE,FOLDER...]
 embed.py text OUT.c SYMBOL FILE...    ASCII files, one after the other, as unsigned char SYMBOL[]
 embed.py source OUT.cl SOURCE FOLDER...  SOURCE with its own includes resolved
-embed.py manifest OUT.json PARAMS.H STEM...  what an engine must know to dispatch the kernels
+embed.py manifest OUT.json PARAMS.H APIS [STEM...]  what an engine must know to dispatch the kernels
+                                      APIS is vulkan,opencl or one of them
+embed.py version KQUANT.H             prints it
 """
 import json
 import re
@@ -63,7 +65,8 @@ def kernels(out, specs):
             source_name, source_bytes = f'(const char *)source_{sources[name]}', len(text)
         rows.append(f'    {{"{name}", {api}, {op}, 0u, {address_bits}, spirv_{i}, '
                     f'sizeof spirv_{i}, {source_name}, {source_bytes}}},')
-    parts.append('const kq_kernel kq_kernel_table[] = {\n' + '\n'.join(rows) + '\n};\n'
+    # C11 has no empty array: without kernels there is a row that isn't counted.
+    parts.append('const kq_kernel kq_kernel_table[] = {\n' + ('\n'.join(rows) or '    {0}') + '\n};\n'
                  f'const size_t kq_kernel_table_count = {len(rows)};\n')
     Path(out).write_text('\n'.join(parts))
 
@@ -82,7 +85,7 @@ MANIFEST = {
 }
 
 
-def manifest(out, params, stems):
+def manifest(out, params, apis, stems):
     text = Path(params).read_text()
     fields = {name: re.findall(r'field\((\w+)\)', block) for name, block in
               re.findall(r'#define KQ_(\w+)_PARAMS\(field\)((?:.*\\\n)*.*\n)', text)}
@@ -90,11 +93,13 @@ def manifest(out, params, stems):
     for stem in stems:
         bindings, groups = MANIFEST[stem]
         op = 'quantize' if stem == 'quantize' else 'quantized_dot'
+        files = {'vulkan': f'vulkan/{stem}.base.spv',
+                 'opencl': {'32': f'opencl/{stem}.base.32.spv', '64': f'opencl/{stem}.base.64.spv',
+                            'source': f'opencl/{stem}.base.cl'}}
+        entry_point = {'vulkan': 'main', 'opencl': stem}
         kernels.append({
-            'name': stem + '.base', 'op': op, 'vulkan': f'vulkan/{stem}.base.spv',
-            'opencl': {'32': f'opencl/{stem}.base.32.spv', '64': f'opencl/{stem}.base.64.spv',
-                       'source': f'opencl/{stem}.base.cl'},
-            'entry_point': {'vulkan': 'main', 'opencl': stem}, 'local_size': [64, 1, 1],
+            'name': stem + '.base', 'op': op, **{api: files[api] for api in apis},
+            'entry_point': {api: entry_point[api] for api in apis}, 'local_size': [64, 1, 1],
             'features': [], 'bindings': bindings,
             'params': fields['QUANTIZE' if stem == 'quantize' else 'DOT'],
             'workgroups': groups})
@@ -118,14 +123,22 @@ def embed_text(out, symbol, files):
         f';\nconst size_t {symbol}_bytes = sizeof {symbol} - 1;\n')
 
 
+def print_version(header):
+    text = Path(header).read_text()
+    print('.'.join(re.search(rf'#define KQ_VERSION_{part} (\d+)', text).group(1)
+                   for part in ['MAJOR', 'MINOR', 'PATCH']))
+
+
 def main():
-    if len(sys.argv) < 4:
+    if len(sys.argv) < (3 if sys.argv[1:2] in (['kernels'], ['version']) else 4):
         sys.exit(__doc__)
     command, out, *rest = sys.argv[1:]
     if command == 'kernels':
         kernels(out, rest)
     elif command == 'manifest':
-        manifest(out, rest[0], rest[1:])
+        manifest(out, rest[0], rest[1].split(','), rest[2:])
+    elif command == 'version':
+        print_version(out)
     elif command == 'text':
         embed_text(out, rest[0], rest[1:])
     elif command == 'source':

@@ -97,7 +97,11 @@ static void test_kernels(void **state)
     (void)state;
     size_t count = 0;
     const kq_kernel *kernels = kq_kernels(&count);
+#if defined(KQ_HAS_VULKAN) || defined(KQ_HAS_OPENCL)
     assert_true(count > 0);
+#else
+    assert_true(count == 0);
+#endif
     for (size_t i = 0; i < count; i++) {
         const kq_kernel *k = &kernels[i];
         bool is_opencl = k->api == KQ_API_OPENCL;

@@ -77,6 +77,7 @@ build_and_test gcc gcc '' ''
 build_and_test clang clang-14 '' '--suite host'
 build_and_test no-vulkan gcc '-Dvulkan=disabled' '--suite host'
 build_and_test no-opencl gcc '-Dopencl=disabled' '--suite host'
+build_and_test reference gcc '-Dvulkan=disabled -Dopencl=disabled' '--suite host'
 # No leak check: loaders and drivers leak a few hundred bytes, whoever calls them.
 ASAN_OPTIONS=detect_leaks=0
 export ASAN_OPTIONS
@@ -86,6 +87,6 @@ build_and_test sanitize gcc '-Db_sanitize=address,undefined -Db_lundef=false --b
 # --- The account
 
 say "drivers"
-python3 tests/account.py "$out/gcc" "$out/clang" "$out/no-vulkan" "$out/no-opencl" "$out/sanitize" ||
-    failed=1
+python3 tests/account.py "$out/gcc" "$out/clang" "$out/no-vulkan" "$out/no-opencl" "$out/reference" \
+    "$out/sanitize" || failed=1
 exit $failed
