@@ -122,89 +122,6 @@ static bool bind_range(const kq_shape *shape, int role, const kq_limits *limits,
     return !exceeds(needs, limits->range_name, limits->range_bytes, range->bytes);
 }
 
-// Fills the ranges and scratch_bytes; false, with the limit in *needs, if the shape is too large
-// for the device. How long the buffers are does not matter here.
-static bool measure(kq_op op, kq_order order, const kq_shape *shape, const kq_limits *limits,
-                    kq_range ranges[KQ_BINDING_COUNT], kq_needs *needs)
-{
-    memset(ranges, 0, KQ_BINDING_COUNT * sizeof *ranges);
-    if (is_empty(op, shape)) {
-        return true;
-    }
-    bool has_inputs = shape->G > 0;
-    for (int role = 0; role < 3; role++) {
-        if ((has_inputs || role == KQ_RESULT) &&
-            !bind_range(shape, role, limits, needs, &ranges[role])) {
-            return false;
-        }
-    }
-    uint64_t groups = ceil_div(shape->G, KQ_LANES / KQ_LANES_PER_BLOCK);
-    if (op == KQ_OP_QUANTIZED_DOT) {
-        // Results are within the range limit, so dots are below 2^30 and no product overflows.
-        kq_shape with_scratch = *shape;
-        needs->scratch_bytes = scratch_bytes(order, shape);
-        with_scratch.extents[KQ_SCRATCH].size = needs->scratch_bytes;
-        if (needs->scratch_bytes > 0 &&
-            !bind_range(&with_scratch, KQ_SCRATCH, limits, needs, &ranges[KQ_SCRATCH])) {
-            return false;
-        }
-        uint64_t dots = dots_of(shape);
-        const uint64_t *step = shape->extents[KQ_RHS].step;
-        bool shared =
-            shares_rhs(dots, taken(step[0], shape->count[0]), taken(step[1], shape->count[1]));
-        uint64_t terms = terms_groups(shared, dots, shape->G);
-        // With G = 0 the sequential fold alone writes +0, whatever the order.
-        groups = order == KQ_ORDER_PAIRWISE && has_inputs ? pairwise_groups(dots, shape->G)
-                                                          : ceil_div(dots, KQ_LANES);
-        groups = groups > terms ? groups : terms;
-    }
-    return !exceeds(needs, limits->groups_name, (uint64_t)limits->groups[0] * limits->groups[1],
-                    groups);
-}
-
-// 0 for a binding that is not used.
-static uint32_t residue(const kq_plan *plan, const kq_shape *shape, int role)
-{
-    const kq_range *range = &plan->ranges[role];
-    return range->bytes == 0 ? 0 : (uint32_t)(shape->extents[role].offset - range->offset);
-}
-
-static void fill_params(kq_plan *plan, const kq_shape *s)
-{
-    const kq_extent *e = s->extents;
-    if (plan->op == KQ_OP_QUANTIZE) {
-        plan->quantize = (kq_quantize_params){
-            .G = s->G,
-            .values_offset = residue(plan, s, KQ_VALUES),
-            .values_stride = taken(e[KQ_VALUES].stride, s->G),
-            .value_stride = (uint32_t)s->value_stride,
-            .records_offset = residue(plan, s, KQ_RECORDS),
-            .records_stride = taken(e[KQ_RECORDS].stride, s->G),
-            .status_offset = residue(plan, s, KQ_STATUS),
-        };
-        return;
-    }
-    plan->dot = (kq_dot_params){
-        .G = s->G,
-        .dots = s->count[0] * s->count[1],
-        .inner = s->count[0],
-        .lhs_offset = residue(plan, s, KQ_LHS),
-        .lhs_stride = taken(e[KQ_LHS].stride, s->G),
-        .lhs_inner_step = taken(e[KQ_LHS].step[0], s->count[0]),
-        .lhs_outer_step = taken(e[KQ_LHS].step[1], s->count[1]),
-        .rhs_offset = residue(plan, s, KQ_RHS),
-        .rhs_stride = taken(e[KQ_RHS].stride, s->G),
-        .rhs_inner_step = taken(e[KQ_RHS].step[0], s->count[0]),
-        .rhs_outer_step = taken(e[KQ_RHS].step[1], s->count[1]),
-        .result_offset = residue(plan, s, KQ_RESULT),
-        .result_inner_step = taken(e[KQ_RESULT].step[0], s->count[0]),
-        .result_outer_step = taken(e[KQ_RESULT].step[1], s->count[1]),
-    };
-    plan->part = s->part;
-    plan->sums_at = residue(plan, s, KQ_SCRATCH) / 4;
-    plan->terms_at = plan->sums_at + waiting_sums(plan->order, &s->part, s->G) * plan->dot.dots;
-}
-
 static uint32_t count_ones(uint32_t bits)
 {
     uint32_t ones = 0;
@@ -251,6 +168,93 @@ static uint32_t count_dispatches(kq_op op, kq_order order, const kq_shape *shape
     return 1 + pairwise_passes(shape->G) + count_merges(&shape->part, shape->G);
 }
 
+// Fills the ranges, scratch_bytes and dispatch_count; false, with the limit in *needs, if the shape
+// is too large for the device. How long the buffers are does not matter here.
+static bool measure(kq_op op, kq_order order, const kq_shape *shape, const kq_limits *limits,
+                    kq_range ranges[KQ_BINDING_COUNT], kq_needs *needs)
+{
+    memset(ranges, 0, KQ_BINDING_COUNT * sizeof *ranges);
+    if (is_empty(op, shape)) {
+        return true;
+    }
+    bool has_inputs = shape->G > 0;
+    for (int role = 0; role < 3; role++) {
+        if ((has_inputs || role == KQ_RESULT) &&
+            !bind_range(shape, role, limits, needs, &ranges[role])) {
+            return false;
+        }
+    }
+    uint64_t groups = ceil_div(shape->G, KQ_LANES / KQ_LANES_PER_BLOCK);
+    if (op == KQ_OP_QUANTIZED_DOT) {
+        // Results are within the range limit, so dots are below 2^30 and no product overflows.
+        kq_shape with_scratch = *shape;
+        needs->scratch_bytes = scratch_bytes(order, shape);
+        with_scratch.extents[KQ_SCRATCH].size = needs->scratch_bytes;
+        if (needs->scratch_bytes > 0 &&
+            !bind_range(&with_scratch, KQ_SCRATCH, limits, needs, &ranges[KQ_SCRATCH])) {
+            return false;
+        }
+        uint64_t dots = dots_of(shape);
+        const uint64_t *step = shape->extents[KQ_RHS].step;
+        bool shared =
+            shares_rhs(dots, taken(step[0], shape->count[0]), taken(step[1], shape->count[1]));
+        uint64_t terms = terms_groups(shared, dots, shape->G);
+        // With G = 0 the sequential fold alone writes +0, whatever the order.
+        groups = order == KQ_ORDER_PAIRWISE && has_inputs ? pairwise_groups(dots, shape->G)
+                                                          : ceil_div(dots, KQ_LANES);
+        groups = groups > terms ? groups : terms;
+    }
+    if (exceeds(needs, limits->groups_name, (uint64_t)limits->groups[0] * limits->groups[1],
+                groups)) {
+        return false;
+    }
+    needs->dispatch_count = count_dispatches(op, order, shape);
+    return true;
+}
+
+// 0 for a binding that is not used.
+static uint32_t residue(const kq_plan *plan, const kq_shape *shape, int role)
+{
+    const kq_range *range = &plan->ranges[role];
+    return range->bytes == 0 ? 0 : (uint32_t)(shape->extents[role].offset - range->offset);
+}
+
+static void fill_params(kq_plan *plan, const kq_shape *s)
+{
+    const kq_extent *e = s->extents;
+    if (plan->op == KQ_OP_QUANTIZE) {
+        plan->quantize = (kq_quantize_params){
+            .G = s->G,
+            .values_offset = residue(plan, s, KQ_VALUES),
+            .values_stride = taken(e[KQ_VALUES].stride, s->G),
+            .value_stride = (uint32_t)s->value_stride,
+            .records_offset = residue(plan, s, KQ_RECORDS),
+            .records_stride = taken(e[KQ_RECORDS].stride, s->G),
+            .status_offset = residue(plan, s, KQ_STATUS),
+        };
+        return;
+    }
+    plan->dot = (kq_dot_params){
+        .G = s->G,
+        .dots = s->count[0] * s->count[1],
+        .inner = s->count[0],
+        .lhs_offset = residue(plan, s, KQ_LHS),
+        .lhs_stride = taken(e[KQ_LHS].stride, s->G),
+        .lhs_inner_step = taken(e[KQ_LHS].step[0], s->count[0]),
+        .lhs_outer_step = taken(e[KQ_LHS].step[1], s->count[1]),
+        .rhs_offset = residue(plan, s, KQ_RHS),
+        .rhs_stride = taken(e[KQ_RHS].stride, s->G),
+        .rhs_inner_step = taken(e[KQ_RHS].step[0], s->count[0]),
+        .rhs_outer_step = taken(e[KQ_RHS].step[1], s->count[1]),
+        .result_offset = residue(plan, s, KQ_RESULT),
+        .result_inner_step = taken(e[KQ_RESULT].step[0], s->count[0]),
+        .result_outer_step = taken(e[KQ_RESULT].step[1], s->count[1]),
+    };
+    plan->part = s->part;
+    plan->sums_at = residue(plan, s, KQ_SCRATCH) / 4;
+    plan->terms_at = plan->sums_at + waiting_sums(plan->order, &s->part, s->G) * plan->dot.dots;
+}
+
 static kq_result make(const kq_operation *operation, bool has_scratch, const kq_limits *limits,
                       const kq_errors *errors, kq_shape *shape, kq_plan *plan)
 {
@@ -279,7 +283,6 @@ static kq_result make(const kq_operation *operation, bool has_scratch, const kq_
         }
         return KQ_OK;
     }
-    plan->needs.dispatch_count = count_dispatches(plan->op, plan->order, shape);
     for (int role = 0; role < 3; role++) {
         // A view within its buffer whose last word is not: one to three bytes are missing.
         uint64_t end = plan->ranges[role].offset + plan->ranges[role].bytes;
