@@ -84,7 +84,7 @@ static bool is_single(const kq_shape *shape)
 // Whether each of the blocks has to be staged, and all may be at once.
 static bool are_all_unbindable(const kq_cutter *c, const kq_shape *source)
 {
-    if (source->G > KQ_STAGE_BYTES / KQ_BLOCK_BYTES) {
+    if (source->G > c->capacity->stage_bytes / KQ_BLOCK_BYTES) {
         return false;
     }
     kq_shape block = *source;
@@ -110,7 +110,7 @@ static bool may_stage(const kq_cutter *c, const kq_shape *source, int role)
     return is_single(source);
 }
 
-static void stage(kq_piece *piece, int role)
+static void stage(const kq_cutter *c, kq_piece *piece, int role)
 {
     kq_extent *e = &piece->shape.extents[role];
     if (is_values(piece, role)) {
@@ -118,7 +118,7 @@ static void stage(kq_piece *piece, int role)
         piece->shape.value_stride = 4;
     }
     e->stride = e->size;
-    e->offset = (uint64_t)role * KQ_STAGE_BYTES;
+    e->offset = (uint64_t)role * c->capacity->stage_bytes;
     piece->is_staged[role] = true;
 }
 
@@ -138,7 +138,7 @@ static bool try_piece(const kq_cutter *c, const kq_shape *source, kq_piece *piec
         if (is_bindable(c, source, role)) {
             piece->shape.extents[role].offset %= c->capacity->segment_bytes;
         } else if (may_stage(c, source, role)) {
-            stage(piece, role);
+            stage(c, piece, role);
         } else {
             return false;
         }

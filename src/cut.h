@@ -11,12 +11,14 @@ typedef struct kq_capacity {
     uint64_t segment_bytes;  // a buffer lies in segments of this size, a multiple of 4, each of
                              // them bound by itself; UINT64_MAX: all buffers are one segment
     uint64_t scratch_bytes;  // the most that can be allocated
+    uint64_t stage_bytes;    // an operand's part of the stage
     uint64_t work;           // the most of one submission, counted in records of dots
 } kq_capacity;
 
 // An item of an operand that no binding holds whole, because it goes on in the next segment or its
-// values lie too far apart, is staged: bound in a buffer of KQ_BINDING_COUNT times so many bytes,
-// each operand in a part of its own.
+// values lie too far apart, is staged: bound in a buffer of KQ_BINDING_COUNT times stage_bytes,
+// each operand in a part of its own. That is so many bytes, or less where an allocation has no
+// room.
 #define KQ_STAGE_BYTES 65536u
 
 typedef struct kq_piece {

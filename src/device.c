@@ -172,6 +172,8 @@ kq_result kq_device_create(const kq_device_params *params, kq_device **device)
     }
     result = d->backend->open(d, index, params);
     if (result == KQ_OK) {
+        uint64_t stage_bytes = d->capacity.segment_bytes / KQ_BINDING_COUNT;
+        d->capacity.stage_bytes = stage_bytes < KQ_STAGE_BYTES ? stage_bytes : KQ_STAGE_BYTES;
         *device = d;
         d = NULL;
     }

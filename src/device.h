@@ -42,8 +42,8 @@ struct kq_backend {
                       uint32_t *count);
 
     // Opens the index-th device that list gives; device->info, ->errors and ->capacity.work are
-    // set. Sets the rest of the capacity. On failure device->self is NULL and nothing is left
-    // behind.
+    // set. Sets the rest of the capacity but stage_bytes. On failure device->self is NULL and
+    // nothing is left behind.
     kq_result (*open)(kq_device *device, uint32_t index, const kq_device_params *params);
     void (*close)(kq_device *device);
 

@@ -375,7 +375,7 @@ static kq_result need_stage(kq_device *device, const kq_piece *piece)
     opencl_device *d = device->self;
     bool is_needed = piece->is_staged[0] || piece->is_staged[1] || piece->is_staged[2];
     return is_needed && d->stage == NULL
-               ? create_memory(device, KQ_BINDING_COUNT * KQ_STAGE_BYTES, &d->stage)
+               ? create_memory(device, KQ_BINDING_COUNT * device->capacity.stage_bytes, &d->stage)
                : KQ_OK;
 }
 

@@ -330,11 +330,13 @@ static kq_result copy(vulkan_device *d, VkBuffer from, uint64_t from_offset, VkB
     return finish(d);
 }
 
-static kq_result need_staging(vulkan_device *d)
+static kq_result need_staging(const kq_device *device)
 {
-    return d->staging.mapped != NULL
-               ? KQ_OK
-               : create_memory(d, STAGING_BYTES, staging_preferences, &d->staging);
+    vulkan_device *d = device->self;
+    uint64_t most = device->capacity.segment_bytes;
+    return d->staging.mapped != NULL ? KQ_OK
+                                     : create_memory(d, most < STAGING_BYTES ? most : STAGING_BYTES,
+                                                     staging_preferences, &d->staging);
 }
 
 // --- Opening
@@ -568,9 +570,9 @@ static kq_result upload(kq_device *device, void *to, uint64_t offset, const void
     if (m->mapped != NULL) {
         return write_mapped(d, m, offset, data, bytes);
     }
-    kq_result result = need_staging(d);
-    for (uint64_t done = 0; done < bytes && result == KQ_OK; done += STAGING_BYTES) {
-        uint64_t part = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
+    kq_result result = need_staging(device);
+    for (uint64_t done = 0; done < bytes && result == KQ_OK; done += d->staging.bytes) {
+        uint64_t part = bytes - done < d->staging.bytes ? bytes - done : d->staging.bytes;
         result = write_mapped(d, &d->staging, 0, (const unsigned char *)data + done, part);
         if (result == KQ_OK) {
             result = copy(d, d->staging.buffer, 0, m->buffer, offset + done, part);
@@ -587,9 +589,9 @@ static kq_result download(kq_device *device, void *from, uint64_t offset, void *
     if (m->mapped != NULL) {
         return read_mapped(d, m, offset, data, bytes);
     }
-    kq_result result = need_staging(d);
-    for (uint64_t done = 0; done < bytes && result == KQ_OK; done += STAGING_BYTES) {
-        uint64_t part = bytes - done < STAGING_BYTES ? bytes - done : STAGING_BYTES;
+    kq_result result = need_staging(device);
+    for (uint64_t done = 0; done < bytes && result == KQ_OK; done += d->staging.bytes) {
+        uint64_t part = bytes - done < d->staging.bytes ? bytes - done : d->staging.bytes;
         result = copy(d, m->buffer, offset + done, d->staging.buffer, 0, part);
         if (result == KQ_OK) {
             result = read_mapped(d, &d->staging, 0, (unsigned char *)data + done, part);
@@ -600,11 +602,13 @@ static kq_result download(kq_device *device, void *from, uint64_t offset, void *
 
 // --- Operations
 
-static kq_result need_stage(vulkan_device *d, const kq_piece *piece)
+static kq_result need_stage(const kq_device *device, const kq_piece *piece)
 {
+    vulkan_device *d = device->self;
     bool is_needed = piece->is_staged[0] || piece->is_staged[1] || piece->is_staged[2];
     return is_needed && d->stage.buffer == VK_NULL_HANDLE
-               ? create_memory(d, KQ_BINDING_COUNT * KQ_STAGE_BYTES, device_preferences, &d->stage)
+               ? create_memory(d, KQ_BINDING_COUNT * device->capacity.stage_bytes,
+                               device_preferences, &d->stage)
                : KQ_OK;
 }
 
@@ -653,7 +657,7 @@ static kq_result quantize(kq_device *device, const kq_quantize_args *args, const
                           kq_status *status)
 {
     vulkan_device *d = device->self;
-    kq_result result = need_stage(d, piece);
+    kq_result result = need_stage(device, piece);
     kq_vulkan_quantize op = {
         .format = args->format,
         .values = view_of(device, args->values.buffer, piece, KQ_VALUES),
@@ -661,7 +665,7 @@ static kq_result quantize(kq_device *device, const kq_quantize_args *args, const
         .status = {d->status.buffer, d->status.bytes, 0},
     };
     if (result == KQ_OK && d->status.mapped == NULL) {
-        result = need_staging(d);
+        result = need_staging(device);
     }
     result = result != KQ_OK ? result : kq_vulkan_quantize_write_set(d->pack, &op, d->set);
     result = result != KQ_OK ? result : begin(d);
@@ -701,7 +705,7 @@ static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *a
 {
     vulkan_device *d = device->self;
     const kq_repeat repeat = kq_piece_repeat(piece);
-    kq_result result = need_stage(d, piece);
+    kq_result result = need_stage(device, piece);
     result = result != KQ_OK ? result : grow_scratch(d, piece->needs.scratch_bytes);
     const memory *result_memory = bound(device, args->result, piece, KQ_RESULT);
     kq_vulkan_quantized_dot op = {

@@ -474,6 +474,13 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkGetPhysicalDeviceProperties2(
     }
     wrapped.vkGetPhysicalDeviceProperties2(device, properties);
     lower(&properties->properties);
+    VkBaseOutStructure *next = properties->pNext;
+    for (; next != NULL && wrapped.now->max_allocation != 0; next = next->pNext) {
+        if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES) {
+            ((VkPhysicalDeviceMaintenance3Properties *)next)->maxMemoryAllocationSize =
+                wrapped.now->max_allocation;
+        }
+    }
 }
 
 static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkEnumeratePhysicalDevices(VkInstance instance,
@@ -524,6 +531,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkCreateDevice(VkPhysicalDevice ph
         lower(&properties);
         wrapped.now->limits = properties.limits;
         memset(wrapped.now->is_hidden, 0, sizeof wrapped.now->is_hidden);
+        wrapped.now->written_count = 0;
     }
     return result;
 }

@@ -86,6 +86,12 @@ typedef struct wrapped_vulkan_counts {
     unsigned short_waits;  // vkWaitForFences that would give up after a time
 } wrapped_vulkan_counts;
 
+enum { WRAPPED_RANGE_CAPACITY = 32 };
+
+typedef struct wrapped_range {
+    uint64_t buffer, begin, end;
+} wrapped_range;
+
 typedef struct wrapped_vulkan {
     // What the device shows, and the wrapper then holds to. 0: what the driver says.
     wrapped_layout layout;
@@ -95,6 +101,7 @@ typedef struct wrapped_vulkan {
     uint32_t max_storage_buffer_range;
     uint32_t max_groups;        // each of maxComputeWorkGroupCount
     uint32_t offset_alignment;  // minStorageBufferOffsetAlignment
+    uint64_t max_allocation;    // maxMemoryAllocationSize
 
     wrapped_validation validation;  // the layer is switched on in each instance
 
@@ -118,6 +125,9 @@ typedef struct wrapped_vulkan {
     // Whether there are writes of [shaders, transfers] that no barrier has made visible to
     // [shaders, transfers, the host].
     bool is_hidden[2][3];
+    // What transfers wrote since, which other transfers may neither read nor write.
+    wrapped_range written[WRAPPED_RANGE_CAPACITY];
+    size_t written_count;
 } wrapped_vulkan;
 
 extern const char *const wrapped_layout_names[WRAPPED_LAYOUT_COUNT];

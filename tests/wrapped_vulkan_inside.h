@@ -107,6 +107,7 @@ typedef struct wrapped_event {
     bool is_mapped;  // of writes: to memory that the host has mapped
     VkPipelineStageFlags from_stages, to_stages;
     VkAccessFlags from_access, to_access;
+    wrapped_range from, to;                        // of a transfer; no buffer: none
     const struct wrapped_vulkan_object *commands;  // of execute
 } wrapped_event;
 

@@ -17,6 +17,11 @@ wrapped_vkAllocateMemory(VkDevice device, const VkMemoryAllocateInfo *info,
         memset(memory, WRAPPED_POISON, sizeof *memory);
         return result;
     }
+    if (w->max_allocation != 0 && info->allocationSize > w->max_allocation) {
+        wrapped_violate("vkAllocateMemory of %llu bytes, past %llu",
+                        (unsigned long long)info->allocationSize,
+                        (unsigned long long)w->max_allocation);
+    }
     VkMemoryAllocateInfo real = *info;
     uint32_t type = info->memoryTypeIndex;
     if (w->layout != WRAPPED_LAYOUT_OF_DRIVER) {
@@ -506,13 +511,17 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdPipelineBarrier(
                                  buffers, image_count, images);
 }
 
+static wrapped_range range_of(VkBuffer buffer, uint64_t offset, uint64_t bytes)
+{
+    return (wrapped_range){(uint64_t)buffer, offset, offset + bytes};
+}
+
 static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdCopyBuffer(VkCommandBuffer commands, VkBuffer from,
                                                           VkBuffer to, uint32_t count,
                                                           const VkBufferCopy *regions)
 {
     wrapped_vulkan_counts *counts = &wrapped.now->counts;
     wrapped_count("vkCmdCopyBuffer");
-    wrapped_event event = {.kind = WRAPPED_EVENT_TRANSFER};
     for (uint32_t i = 0; i < count; i++) {
         uint64_t bytes = regions[i].size;
         const wrapped_vulkan_object *a = use_buffer("vkCmdCopyBuffer", from, regions[i].srcOffset,
@@ -522,7 +531,12 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdCopyBuffer(VkCommandBuffer comman
         if (a == NULL || b == NULL) {
             return;
         }
-        event.is_mapped |= is_mapped(b);
+        add_event(commands, (wrapped_event){
+                                .kind = WRAPPED_EVENT_TRANSFER,
+                                .is_mapped = is_mapped(b),
+                                .from = range_of(from, regions[i].srcOffset, bytes),
+                                .to = range_of(to, regions[i].dstOffset, bytes),
+                            });
         if (is_device_local(a) == is_device_local(b)) {
             counts->copied_bytes += bytes;
         } else if (is_device_local(b)) {
@@ -531,7 +545,6 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdCopyBuffer(VkCommandBuffer comman
             counts->read_back_bytes += bytes;
         }
     }
-    add_event(commands, event);
     wrapped.vkCmdCopyBuffer(commands, from, to, count, regions);
 }
 
@@ -548,7 +561,11 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdUpdateBuffer(VkCommandBuffer comm
         return;
     }
     wrapped.now->counts.updated_bytes += bytes;
-    add_event(commands, (wrapped_event){.kind = WRAPPED_EVENT_TRANSFER, .is_mapped = is_mapped(b)});
+    add_event(commands, (wrapped_event){
+                            .kind = WRAPPED_EVENT_TRANSFER,
+                            .is_mapped = is_mapped(b),
+                            .to = range_of(to, offset, bytes),
+                        });
     wrapped.vkCmdUpdateBuffer(commands, to, offset, bytes, data);
 }
 
@@ -607,8 +624,35 @@ static void run_barrier(const wrapped_event *barrier)
             if (is_source && covers(barrier->to_stages, users[reader].stage) &&
                 (barrier->to_access & users[reader].read) != 0) {
                 wrapped.now->is_hidden[writer][reader] = false;
+                if (writer == TRANSFERS && reader == TRANSFERS) {
+                    wrapped.now->written_count = 0;
+                }
             }
         }
+    }
+}
+
+// Transfers side by side need no barrier.
+static void run_transfer(const wrapped_event *e)
+{
+    wrapped_vulkan *w = wrapped.now;
+    wrapped_range *last = NULL;
+    for (size_t i = 0; i < w->written_count; i++) {
+        last = &w->written[i];
+        const wrapped_range *touched[] = {&e->from, &e->to};
+        for (int k = 0; k < 2; k++) {
+            if (touched[k]->buffer == last->buffer && touched[k]->begin < last->end &&
+                last->begin < touched[k]->end) {
+                wrapped_violate("a transfer comes after one of the same bytes without a barrier");
+            }
+        }
+    }
+    if (last != NULL && last->buffer == e->to.buffer && last->end == e->to.begin) {
+        last->end = e->to.end;
+    } else if (w->written_count < WRAPPED_RANGE_CAPACITY) {
+        w->written[w->written_count++] = e->to;
+    } else {
+        abort();
     }
 }
 
@@ -628,7 +672,11 @@ static void run_events(const wrapped_vulkan_object *commands)
         }
         int user = e->kind == WRAPPED_EVENT_DISPATCH ? SHADERS : TRANSFERS;
         check_visible(SHADERS, user);
-        check_visible(TRANSFERS, user);
+        if (user == TRANSFERS) {
+            run_transfer(e);
+        } else {
+            check_visible(TRANSFERS, user);
+        }
         bool *hidden = wrapped.now->is_hidden[user];
         hidden[SHADERS] = true;
         hidden[TRANSFERS] = true;
