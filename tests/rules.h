@@ -14,12 +14,14 @@ enum { RULES_NULL = 0, RULES_BUFFER_COUNT = 4, RULES_FOREIGN = 5 };
 typedef struct rule_operand {
     int buffer;
     uint64_t bytes;  // of the buffer
-    kq_view view;    // of result, status and scratch only the offset counts
+    uint64_t offset;
+    uint64_t stride, value_stride;  // these are no use to result, status and scratch
+    uint32_t G;
 } rule_operand;
 
 // A legal operation after one change.
 typedef struct rule_case {
-    const char *rule;    // "R7"
+    unsigned rule;       // 7 for R7
     const char *change;  // as it is written, for messages
     unsigned levels;
     kq_op op;
@@ -54,17 +56,15 @@ void rules_check(const rule_case *c, const char *call, kq_result result, const r
 void rules_check_query(const rule_case *c, kq_result result, const report *report,
                        const kq_needs *needs);
 
+kq_view rules_view(const rule_operand *o);
+
 // The size of a buffer; 0 where no operand lies in it.
 uint64_t rules_buffer_bytes(const rule_case *c, int buffer);
 
-// Level 2 of one API.
-extern const struct rules_bring {
-    const char *name;
-    unsigned level;
-    int (*find)(void);  // not EXIT_SUCCESS: what the test is to exit with
-    void (*open)(void);
-    void (*close)(void);
-    void (*try)(const rule_case *c);
-} rules_bring;
+// Level 2 of one API, RULES_BRING_LEVEL. Find gives what the test is to exit with.
+int rules_find_driver(void);
+void rules_bring_open(void);
+void rules_bring_close(void);
+void rules_bring_try(const rule_case *c);
 
 #endif

@@ -1,7 +1,7 @@
 // Every argument rule of kquant.h, broken alone at each level that has it: the call gives the code
 // and the words and does nothing. And every rule of the table there is broken here, none besides.
 //
-// Built for level 3 alone, or with level 2 of one API, RULES_BRING_API.
+// Built for level 3 alone, or with level 2 of one API, RULES_BRING_LEVEL.
 // Usage: rules_test KQUANT_H [DEVICE]. Exits with 77 where that device isn't there.
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,8 +99,8 @@ static void try_own(void *user, const rule_case *c)
     kq_domain domain = preset;
     const kq_quantize_args quantize = {
         .format = c->format,
-        .values = {buffers[c->values.buffer], c->values.view},
-        .records = {buffers[c->records.buffer], c->records.view},
+        .values = {buffers[c->values.buffer], rules_view(&c->values)},
+        .records = {buffers[c->records.buffer], rules_view(&c->records)},
         .domain = &domain,
     };
     const kq_quantized_dot_args dot = {
@@ -108,10 +108,10 @@ static void try_own(void *user, const rule_case *c)
         .rhs_format = c->rhs_format,
         .acc = c->acc,
         .order = c->order,
-        .lhs = {buffers[c->lhs.buffer], c->lhs.view},
-        .rhs = {buffers[c->rhs.buffer], c->rhs.view},
+        .lhs = {buffers[c->lhs.buffer], rules_view(&c->lhs)},
+        .rhs = {buffers[c->rhs.buffer], rules_view(&c->rhs)},
         .result = buffers[c->result.buffer],
-        .result_offset = c->result.view.offset,
+        .result_offset = c->result.offset,
         .repeat = c->has_repeat ? &c->repeat : NULL,
     };
     bool is_dot = c->op == KQ_OP_QUANTIZED_DOT;
@@ -150,12 +150,12 @@ static void test_own(void **state)
 
 // --- Level 2
 
-#ifdef RULES_BRING_API
+#ifdef RULES_BRING_LEVEL
 static void try_bring(void *user, const rule_case *c)
 {
     (void)user;
-    if ((c->levels & rules_bring.level) != 0) {
-        rules_bring.try(c);
+    if ((c->levels & RULES_BRING_LEVEL) != 0) {
+        rules_bring_try(c);
         count(c);
     }
 }
@@ -164,10 +164,10 @@ static void test_bring(void **state)
 {
     (void)state;
     broken = kept = 0;
-    rules_bring.open();
+    rules_bring_open();
     rules_go_through(try_bring, NULL);
-    rules_bring.close();
-    printf("%s: %u breaks refused, %u legal changes taken\n", rules_bring.name, broken, kept);
+    rules_bring_close();
+    printf("level 2: %u breaks refused, %u legal changes taken\n", broken, kept);
 }
 #endif
 
@@ -183,9 +183,8 @@ typedef struct table {
 static void note_break(void *user, const rule_case *c)
 {
     table *t = user;
-    unsigned long rule = strtoul(c->rule + 1, NULL, 10);
-    assert_true(c->rule[0] == 'R' && rule < RULE_CAPACITY);
-    t->levels[rule] |= c->expected != KQ_OK ? c->levels : 0;
+    assert_true(c->rule < RULE_CAPACITY);
+    t->levels[c->rule] |= c->expected != KQ_OK ? c->levels : 0;
 }
 
 // Its rows are comments like "//   R7   3    ...": the rule, and the levels that have it.
@@ -226,8 +225,8 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: rules_test KQUANT_H [DEVICE]\n");
         return EXIT_FAILURE;
     }
-#ifdef RULES_BRING_API
-    int status = rules_bring.find();
+#ifdef RULES_BRING_LEVEL
+    int status = rules_find_driver();
     if (status != EXIT_SUCCESS) {
         return status;
     }
@@ -240,8 +239,8 @@ int main(int argc, char **argv)
     if (argc > 2) {
         tests[test_count++] = (struct CMUnitTest){argv[2], test_own, NULL, NULL, argv[2]};
     }
-#ifdef RULES_BRING_API
-    tests[test_count++] = (struct CMUnitTest){rules_bring.name, test_bring, NULL, NULL, NULL};
+#ifdef RULES_BRING_LEVEL
+    tests[test_count++] = (struct CMUnitTest){"level 2", test_bring, NULL, NULL, NULL};
 #endif
     // Of tests in an array that isn't full.
     int failed = _cmocka_run_group_tests("rules", tests, test_count, NULL, NULL);
