@@ -127,12 +127,20 @@ one_line_err
 for subcommand in devices check bench quantize dot; do
     run 0 "$subcommand" --help
     says out "usage: kquant $subcommand" 'options:' 'examples:' "  kquant $subcommand"
+    mv out help
+    run 0 help "$subcommand"
+    holds "help $subcommand is another help" cmp -s out help
     run 2 "$subcommand" --frob=1
     says err "$subcommand" '--frob=1'
     one_line_err
     run 2 "$subcommand" -x
     says err "unknown option -x"
 done
+
+run 2 help frobnicate
+says err frobnicate
+run 0 dot --help
+says out 'G, in messages, is'
 
 # --- Options
 
@@ -172,6 +180,11 @@ run 2 quantize one two three
 says err three
 run 2 quantize same same
 says err same
+for operands in '- out' 'in -' '- -'; do
+    run 2 quantize $operands
+    says err '- is no file' /dev/stdin
+    one_line_err
+done
 run 2 dot
 says err 'W.q4k'
 run 2 dot --order=random w x
@@ -207,11 +220,13 @@ ambiguous=$(grep -o '"name": "[^"]*"' out | cut -d'"' -f4 | awk '
 # --- Unknown and ambiguous devices
 
 printf '' >empty
-for device in vulkan:999 opencl:999 'no such device' '??'; do
-    run 99 check --device="$device"
-    says err "--device=$device" KQ_ERROR_NO_DEVICE
-    run 99 bench --device="$device"
-    says err "--device=$device"
+for device in vulkan:999 opencl:999 'no such device' '??' Reference; do
+    for subcommand in check bench 'bench --long=16'; do
+        run 99 $subcommand --device="$device"
+        says err "--device=$device" KQ_ERROR_NO_DEVICE 'kquant devices' 'case'
+        one_line_err
+        holds "something was printed" test ! -s out
+    done
     run 99 quantize --device="$device" empty result
     says err "--device=$device"
     run 99 dot --device="$device" empty empty
@@ -233,6 +248,7 @@ run 0 devices
 holds "there is more than the reference" test "$(wc -l <out)" -eq 2
 run 77 check
 says err 'no device' KQ_ERROR_NO_DEVICE
+holds "something was printed" test ! -s out
 run 0 check --device=all --filter='*.base.zeros'
 says out reference '2 passed, 0 failed'
 
@@ -299,6 +315,7 @@ says err 'folder'
 untouched
 run 99 quantize --device=reference in.f32 missing/out.q8k
 says err missing/out.q8k
+holds "the name of the new file is shown" sh -c "! grep -q partial err"
 one_line_err
 mkdir folder
 run 99 quantize --device=reference in.f32 folder
@@ -308,6 +325,28 @@ absent folder.partial
 run 99 quantize --device=reference in.f32 /dev/null
 says err /dev/null
 holds "/dev/null is a device no more" test -c /dev/null
+
+# Links stay links, and what they lead to keeps its mode.
+mkdir far
+ln -s far/target.q8k link.q8k
+ln -s ../link.q8k far/back.q8k
+run 0 quantize --device=reference in.f32 far/back.q8k
+holds "a link to nothing was not followed" cmp -s far/target.q8k before.q8k
+echo old >far/target.q8k
+chmod 640 far/target.q8k
+run 0 quantize --device=reference in.f32 link.q8k
+holds "link.q8k is no link any more" test -L link.q8k -a -L far/back.q8k
+holds "the link's target was not written" cmp -s far/target.q8k before.q8k
+holds "the mode has changed" sh -c "ls -l far/target.q8k | grep -q '^-rw-r-----'"
+absent link.q8k.partial far/target.q8k.partial
+ln -s loop.q8k loop.q8k
+run 99 quantize --device=reference in.f32 loop.q8k
+says err loop.q8k
+one_line_err
+ln -s in.f32 same.f32
+run 2 quantize --device=reference in.f32 same.f32
+says err 'must not be IN.f32'
+one_line_err
 
 # A file of that name may be there already, and is someone else's.
 echo mine >out.q8k.partial
@@ -399,6 +438,7 @@ holds "the filter is wrong" test "$(wc -l <out)" -eq 2
 
 run 0 check --device=reference
 says out ' passed, 0 failed, 0 skipped'
+says err 'reference: running '
 tail -n 1 out >last
 holds "the closing line is not last" grep -qx '[0-9]* passed, 0 failed, 0 skipped' last
 holds "there is a bar though stderr is no terminal" sh -c "! grep -q '\[' err"
@@ -558,7 +598,7 @@ rmdir malformed/dot.tsv
 # --- bench
 
 run 0 bench --device=reference --records=2 --repeat=8,3
-says out 'median ms' 'GB/s' 'quantized_dot sequential' 'quantized_dot pairwise' 'quantize  '
+says out 'median ms' 'GB/s' 'quantized_dot sequential' 'quantized_dot pairwise' 'quantize  ' 'reference  reference ('
 
 # --- What can't be said is no success
 

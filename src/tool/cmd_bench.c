@@ -14,11 +14,19 @@ enum { WARM_UP_ROUNDS = 2, MIN_ROUNDS = 7, MAX_ROUNDS = 1000, QUANTIZE_BLOCKS = 
 
 static const double MIN_SECONDS = 0.3;
 
+// The head of the table, which comes with its first line: what fails before prints its error alone.
+typedef struct head {
+    const kq_device_info *infos;
+    uint32_t count;
+    bool is_printed;
+} head;
+
 // What is measured: inputs, and the reference's results to hold a device to.
 typedef struct work {
     uint32_t G;
     uint32_t count[2];  // dots: [0] of them share their rhs
     bool is_long;       // of a table of long dots
+    head *head;
     uint64_t lhs_bytes, rhs_bytes, results_bytes, values_bytes, records_bytes;
     uint8_t *lhs, *rhs, *values;
     uint8_t *results[2];  // by order
@@ -150,6 +158,28 @@ static int verify(target *target, const work *work, operation *run, const char *
     return code;
 }
 
+static void print_head(const work *work)
+{
+    if (work->head->is_printed) {
+        return;
+    }
+    work->head->is_printed = true;
+    if (work->is_long) {
+        printf("one dot of 16, 64, ... records");
+    } else {
+        printf("dots: %" PRIu32 " x %" PRIu32 " of %" PRIu32 " records; quantize: %d blocks",
+               work->count[0], work->count[1], work->G, QUANTIZE_BLOCKS);
+    }
+    printf("; %d rounds to warm up, then at least %d and %.1f s\n", WARM_UP_ROUNDS, MIN_ROUNDS,
+           MIN_SECONDS);
+    for (uint32_t d = 0; d < work->head->count; d++) {
+        target_print(&work->head->infos[d]);
+        printf("\n");
+    }
+    printf("\n%-10s  %-24s  %10s  %10s  %10s  %6s  %9s%s\n", "device", "operation", "median ms",
+           "min ms", "max ms", "rounds", "GB/s", work->is_long ? "     records  scratch MB" : "");
+}
+
 // bytes: of input in a round, which the GB/s count. after: what the line ends with.
 static int measure(target *target, const work *work, operation *run, const char *name,
                    uint64_t bytes, const char *after)
@@ -171,6 +201,7 @@ static int measure(target *target, const work *work, operation *run, const char 
         qsort(times, rounds, sizeof *times, compare_times);
         double median =
             rounds % 2 ? times[rounds / 2] : (times[rounds / 2 - 1] + times[rounds / 2]) / 2;
+        print_head(work);
         printf("%-10s  %-24s  %10.3f  %10.3f  %10.3f  %6zu  %9.3f%s\n", target->info->id, name,
                median * 1e3, times[0] * 1e3, times[rounds - 1] * 1e3, rounds,
                (double)bytes / median / 1e9, after);
@@ -337,31 +368,11 @@ static bool parse_counts(const char *text, uint32_t count[2])
     return true;
 }
 
-static void print_head(const work *work, const kq_device_info *infos, uint32_t count)
-{
-    if (work->is_long) {
-        printf("one dot of 16, 64, ... records");
-    } else {
-        printf("dots: %" PRIu32 " x %" PRIu32 " of %" PRIu32 " records; quantize: %d blocks",
-               work->count[0], work->count[1], work->G, QUANTIZE_BLOCKS);
-    }
-    printf("; %d rounds to warm up, then at least %d and %.1f s\n", WARM_UP_ROUNDS, MIN_ROUNDS,
-           MIN_SECONDS);
-    for (uint32_t d = 0; infos != NULL && d < count; d++) {
-        target_print(&infos[d]);
-        printf("\n");
-    }
-    printf("\n%-10s  %-24s  %10s  %10s  %10s  %6s  %9s%s\n", "device", "operation", "median ms",
-           "min ms", "max ms", "rounds", "GB/s", work->is_long ? "     records  scratch MB" : "");
-}
-
-// infos: NULL for the one device that is named.
-static int bench_devices(const char *device, const kq_device_info *infos, uint32_t count,
-                         work *work)
+static int bench_devices(work *work)
 {
     int code = work_make(work);
-    for (uint32_t d = 0; code != EXIT_UNDECIDED && d < count; d++) {
-        code = worst_exit(code, bench_device(infos != NULL ? infos[d].id : device, work));
+    for (uint32_t d = 0; code != EXIT_UNDECIDED && d < work->head->count; d++) {
+        code = worst_exit(code, bench_device(work->head->infos[d].id, work));
     }
     work_free(work);
     return code;
@@ -451,19 +462,20 @@ int cmd_bench(int argc, char **argv)
         work.G = 16;
     }
 
-    uint32_t count = 1;
-    kq_device_info *infos = NULL;
-    if (strcmp(device, "all") == 0 && (infos = list_devices(&count)) == NULL) {
-        return EXIT_UNDECIDED;
+    uint32_t count;
+    int code;
+    kq_device_info *infos = target_list(device, &count, &code);
+    if (infos == NULL) {
+        return code;
     }
-    print_head(&work, infos, count);
-    int code = EXIT_DONE;
+    head head = {.infos = infos, .count = count};
+    work.head = &head;
     for (;;) {
-        code = worst_exit(code, bench_devices(device, infos, count, &work));
+        code = worst_exit(code, bench_devices(&work));
         if (work.G > longest / 4 || code == EXIT_UNDECIDED) {
             break;
         }
-        work = (struct work){.G = 4 * work.G, .count = {1, 1}, .is_long = true};
+        work = (struct work){.G = 4 * work.G, .count = {1, 1}, .is_long = true, .head = &head};
     }
     free(infos);
     return code;

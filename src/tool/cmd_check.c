@@ -59,7 +59,7 @@ static void progress_begin(progress *progress, const char *id, size_t total)
     if (progress->is_bar) {
         progress_show(progress);
     } else {
-        fprintf(stderr, "%s: %zu cases\n", id, total);
+        fprintf(stderr, "%s: running %zu cases\n", id, total);
     }
 }
 
@@ -262,32 +262,23 @@ static void print_list(const check *check)
     }
 }
 
-// Runs on the devices meant by `device`: NULL, "all" or one.
-static int run_devices(check *check, const char *device)
+// Runs on the devices meant by `device`: NULL, "all" or one. what: vectors or level, for the head.
+static int run_devices(check *check, const char *device, const char *what)
 {
-    uint32_t count = 1;
-    kq_device_info *infos = NULL;
-    if (device != NULL && strcmp(device, "all") == 0) {
-        infos = list_devices(&count);
-        if (infos == NULL) {
-            return EXIT_UNDECIDED;
-        }
-    } else {
-        // Before any work: is there such a device, and what is its id?
-        target target;
-        int code = target_open_or_complain(&target, device);
-        if (code != EXIT_DONE) {
-            return code;
-        }
-        infos = allocate(1, sizeof *infos);
-        *infos = *target.info;
-        target_close(&target);
+    uint32_t count;
+    int code;
+    kq_device_info *infos = target_list(device, &count, &code);
+    if (infos == NULL) {
+        return code;
     }
+    printf("kquant %d.%d.%d check: %s, seed %" PRIu64 ", %zu of %zu cases\n", KQ_VERSION_MAJOR,
+           KQ_VERSION_MINOR, KQ_VERSION_PATCH, what, check->list.seed, check->selected,
+           check->list.count);
     tally *tallies = allocate(count, sizeof *tallies);
     for (uint32_t d = 0; d < count; d++) {
         run_device(check, infos[d].id, &tallies[d]);
     }
-    int code = sum_up(check, tallies, count);
+    code = sum_up(check, tallies, count);
     free(tallies);
     free(infos);
     return code;
@@ -404,15 +395,12 @@ int cmd_check(int argc, char **argv)
         complain("--filter=%s: no case has such a name; see --list", check.filter);
     }
 
-    printf("kquant %d.%d.%d check: %s, seed %" PRIu64 ", %zu of %zu cases\n", KQ_VERSION_MAJOR,
-           KQ_VERSION_MINOR, KQ_VERSION_PATCH,
-           folder != NULL ? folder
-           : level == 1   ? "level full"
-                          : "level quick",
-           check.list.seed, check.selected, check.list.count);
     code = target_open_or_complain(&check.reference, "reference");
     if (code == EXIT_DONE) {
-        code = run_devices(&check, device);
+        code = run_devices(&check, device,
+                           folder != NULL ? folder
+                           : level == 1   ? "level full"
+                                          : "level quick");
         target_close(&check.reference);
     }
 done:

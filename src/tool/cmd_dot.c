@@ -119,7 +119,8 @@ int cmd_dot(int argc, char **argv)
         .about = "The dot product of Q4_K records of 144 bytes and as many Q8_K records of 292 "
                  "bytes, in f32. Where\nW.q4k holds N times as many records as X.q8k, it is N "
                  "dots, each with all of X.q8k: a matrix times a\nvector. One line a result: "
-                 "decimal, tab, the bits as 8 hex digits.\n",
+                 "decimal, tab, the bits as 8 hex digits. G, in messages, is the\nnumber of "
+                 "records on either side of one dot; it must be equal on both.\n",
         .examples = "  kquant dot --device=vulkan:0 row.q4k x.q8k\n"
                     "  kquant dot --order=pairwise --repeat=4096 matrix.q4k x.q8k\n",
         .options = options,

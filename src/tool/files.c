@@ -85,20 +85,24 @@ bool write_file(const char *path, const uint8_t *bytes, size_t count)
         complain("%s: can't be written: there is something there that is no ordinary file", path);
         return false;
     }
-    char *name;
-    FILE *file = create_beside(path, &name);
+    char *target = platform_follow_links(path);
+    char *name = NULL;
+    FILE *file = target != NULL ? create_beside(target, &name) : NULL;
     if (file == NULL) {
-        complain("%s: can't be written: %s: %s", path, name, strerror(errno));
+        complain("%s: can't be written: %s", path, strerror(errno));
         free(name);
+        free(target);
         return false;
     }
     bool is_good = count == 0 || fwrite(bytes, 1, count, file) == count;
     is_good = fclose(file) == 0 && is_good;
-    is_good = is_good && platform_replace_file(name, path);
+    is_good = is_good && (kind == PATH_ABSENT || platform_copy_mode(target, name));
+    is_good = is_good && platform_replace_file(name, target);
     if (!is_good) {
         complain("%s: can't be written: %s", path, strerror(errno));
         remove(name);
     }
     free(name);
+    free(target);
     return is_good;
 }

@@ -15,8 +15,9 @@ bool read_records(const char *path, uint32_t unit, const char *what, uint8_t **b
                   int *code);
 
 // Either path holds exactly these bytes afterwards, or what it held before. They go to a new file
-// beside it, path.partial or path.partial1 and so on, which then takes its name. False: the reason
-// was complained about, and the new file is gone.
+// beside it, path.partial or path.partial1 and so on, which takes on its mode and then its name. If
+// path is a symbolic link, all that is done to what it leads to. False: the reason was complained
+// about, and the new file is gone.
 bool write_file(const char *path, const uint8_t *bytes, size_t count);
 
 #endif

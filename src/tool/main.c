@@ -25,9 +25,10 @@ static void print_usage(FILE *file)
     for (int k = 0; k < COMMANDS; k++) {
         fprintf(file, "  %-10s %s\n", commands[k].name, commands[k].summary);
     }
-    fprintf(file,
-            "\nkquant COMMAND --help explains a command by examples; kquant --version prints the "
-            "version.\n");
+    fprintf(
+        file,
+        "\nkquant COMMAND --help, or kquant help COMMAND, explains a command by examples; kquant "
+        "--version\nprints the version.\n");
 }
 
 static void print_help(void)
@@ -50,6 +51,18 @@ static void print_help(void)
         "Where several are true the first in the order 1, 99, 77, 0 counts.\n");
 }
 
+// Runs a subcommand; argv[0] is its name.
+static int run_command(int argc, char **argv)
+{
+    for (int k = 0; k < COMMANDS; k++) {
+        if (strcmp(argv[0], commands[k].name) == 0) {
+            return commands[k].run(argc, argv);
+        }
+    }
+    complain("unknown command %s; see kquant --help", argv[0]);
+    return EXIT_USAGE;
+}
+
 static int run(int argc, char **argv)
 {
     if (argc < 2) {
@@ -57,6 +70,11 @@ static int run(int argc, char **argv)
         return EXIT_USAGE;
     }
     const char *name = argv[1];
+    if (strcmp(name, "help") == 0 && argc > 2) {
+        char help[] = "--help";
+        char *arguments[] = {argv[2], help, NULL};
+        return run_command(2, arguments);
+    }
     if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
         print_help();
         return EXIT_DONE;
@@ -65,13 +83,7 @@ static int run(int argc, char **argv)
         printf("kquant %d.%d.%d\n", KQ_VERSION_MAJOR, KQ_VERSION_MINOR, KQ_VERSION_PATCH);
         return EXIT_DONE;
     }
-    for (int k = 0; k < COMMANDS; k++) {
-        if (strcmp(name, commands[k].name) == 0) {
-            return commands[k].run(argc - 1, argv + 1);
-        }
-    }
-    complain("unknown command %s; see kquant --help", name);
-    return EXIT_USAGE;
+    return run_command(argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

@@ -126,6 +126,11 @@ options_result options_parse(const usage *usage, int argc, char **argv, const ch
             if (!parse_option(usage, argument, &seen)) {
                 return OPTIONS_WRONG;
             }
+        } else if (!only_operands && strcmp(argument, "-") == 0 && usage->operand_count > 0) {
+            complain("%s: - is no file; to read standard input name /dev/stdin, and for a file "
+                     "called - write ./-",
+                     usage->name);
+            return OPTIONS_WRONG;
         } else if (!only_operands && argument[0] == '-') {
             complain("%s: unknown option %s; options are written --name=value", usage->name,
                      argument);

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #ifdef _WIN32
 # include <windows.h>
@@ -28,6 +30,25 @@ path_kind platform_path_kind(const char *path)
 bool platform_replace_file(const char *from, const char *to)
 {
     return MoveFileExA(from, to, MOVEFILE_REPLACE_EXISTING) != 0;
+}
+
+char *platform_follow_links(const char *path)
+{
+    return _strdup(path);
+}
+
+bool platform_copy_mode(const char *from, const char *to)
+{
+    (void)from;
+    (void)to;
+    return true;
+}
+
+bool platform_is_same_file(const char *a, const char *b)
+{
+    (void)a;
+    (void)b;
+    return false;
 }
 
 bool platform_stderr_is_terminal(void)
@@ -63,6 +84,50 @@ path_kind platform_path_kind(const char *path)
 bool platform_replace_file(const char *from, const char *to)
 {
     return rename(from, to) == 0;
+}
+
+char *platform_follow_links(const char *path)
+{
+    enum { MAX_LINKS = 40, MAX_BYTES = 4096 };
+    char *at = strdup(path);
+    for (int k = 0; at != NULL && k < MAX_LINKS; k++) {
+        char link[MAX_BYTES];
+        ssize_t bytes = readlink(at, link, sizeof link);
+        if (bytes < 0 && (errno == EINVAL || errno == ENOENT)) {
+            return at;  // no link, or nothing at all
+        }
+        if (bytes < 0 || (size_t)bytes == sizeof link) {
+            errno = bytes < 0 ? errno : ENAMETOOLONG;
+            break;
+        }
+        // A relative link starts from the folder that it lies in.
+        const char *slash = link[0] != '/' ? strrchr(at, '/') : NULL;
+        size_t folder = slash != NULL ? (size_t)(slash - at) + 1 : 0;
+        char *next = malloc(folder + (size_t)bytes + 1);
+        if (next != NULL) {
+            memcpy(next, at, folder);
+            memcpy(next + folder, link, (size_t)bytes);
+            next[folder + (size_t)bytes] = '\0';
+        }
+        free(at);
+        at = next;
+        errno = next != NULL ? ELOOP : ENOMEM;
+    }
+    free(at);
+    return NULL;
+}
+
+bool platform_copy_mode(const char *from, const char *to)
+{
+    struct stat info;
+    return stat(from, &info) == 0 && chmod(to, info.st_mode & 07777) == 0;
+}
+
+bool platform_is_same_file(const char *a, const char *b)
+{
+    struct stat infos[2];
+    return stat(a, &infos[0]) == 0 && stat(b, &infos[1]) == 0 &&
+           infos[0].st_dev == infos[1].st_dev && infos[0].st_ino == infos[1].st_ino;
 }
 
 bool platform_stderr_is_terminal(void)

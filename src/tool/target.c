@@ -68,10 +68,31 @@ int target_open_or_complain(target *target, const char *device)
     if (device == NULL) {
         complain("no device is named and none can be chosen: %s", target->reason);
     } else {
-        complain("--device=%s: %s", device, target->reason);
+        bool is_unknown = result == KQ_ERROR_NO_DEVICE || result == KQ_ERROR_ARGUMENT;
+        complain("--device=%s: %s%s", device, target->reason,
+                 is_unknown ? "; kquant devices lists them, and case counts in names" : "");
     }
     // Where none was asked for by name, none is no fault.
     return device == NULL && result == KQ_ERROR_NO_DEVICE ? EXIT_NOTHING : EXIT_UNDECIDED;
+}
+
+kq_device_info *target_list(const char *device, uint32_t *count, int *code)
+{
+    if (device != NULL && strcmp(device, "all") == 0) {
+        kq_device_info *infos = list_devices(count);
+        *code = infos != NULL ? EXIT_DONE : EXIT_UNDECIDED;
+        return infos;
+    }
+    target target;
+    *code = target_open_or_complain(&target, device);
+    if (*code != EXIT_DONE) {
+        return NULL;
+    }
+    kq_device_info *info = allocate(1, sizeof *info);
+    *info = *target.info;
+    *count = 1;
+    target_close(&target);
+    return info;
 }
 
 void target_close(target *target)

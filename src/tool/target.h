@@ -33,6 +33,10 @@ kq_result target_reserve(target *target, unsigned slot, uint64_t bytes, bool exa
 // The same as an exit code, the reason complained about: for what can't be gone on without.
 int target_open_or_complain(target *target, const char *device);
 
+// The devices meant by `device`, "all" or one as above; one is opened to see that it is there. The
+// caller frees them. NULL: the reason was complained about, and *code is the exit code.
+kq_device_info *target_list(const char *device, uint32_t *count, int *code);
+
 // "reference  kquant reference  (driver)" without a newline.
 void target_print(const kq_device_info *info);
 
