@@ -1,11 +1,10 @@
-// kquant: quantize f32 blocks to Q8_K records, and dot products of Q4_K and Q8_K records, with the
-// same bits on every Vulkan and OpenCL driver. CONTRACT.md, beside this file, says what the bits
-// are.
+// kquant: f32 blocks to Q8_K records, and dot products of Q4_K and Q8_K records, with the same bits
+// on every Vulkan and OpenCL driver: those that CONTRACT.md, beside this file, defines.
 //
 // Three levels, each built on the one before:
-//   data       kq_kernels(): the kernels, for your own pipelines
-//   bring      <kquant/vulkan.h>, <kquant/opencl.h>: your device, your command buffer or queue
-//   own        kq_device, below: the library opens a device and owns memory on it
+//   1 data     kq_kernels(): the kernels, for your own pipelines
+//   2 bring    <kquant/vulkan.h>, <kquant/opencl.h>: your device, your command buffer or queue
+//   3 own      kq_device, below: the library opens a device and owns memory on it
 //
 // A block is 256 values, a record is their bytes, G is the number of records of one operation.
 // All data is little-endian and may start at any byte. The library has no global state, prints
@@ -75,9 +74,9 @@ typedef enum kq_result {
 // "KQ_OK", "KQ_ERROR_ARGUMENT", ...; "KQ_?" for any other number. Never NULL.
 KQ_API const char *kq_result_name(kq_result result);
 
-// fn is called once for each result other than KQ_OK, before the call that returns it does, on its
-// thread. reason is one line without a newline, valid during the call: the argument, the rule and
-// the value, and the VkResult or cl_int where there is one. fn may be NULL.
+// fn, if not NULL, is called once for each result other than KQ_OK, on the thread of the call that
+// then returns it. reason is one line without a newline, valid during the call: the argument, the
+// rule and the value, and the VkResult or cl_int where there is one.
 typedef struct kq_errors {
     void (*fn)(void *user, kq_result result, const char *reason);
     void *user;
@@ -96,10 +95,9 @@ typedef struct kq_view {
     uint32_t G;             // records; 0: nothing is read
 } kq_view;
 
-// The caller's two nested loops over single dots (CONTRACT.md, Repeats): count[0] is the inner one.
-// Each dot has the bits it has alone. Dot (i, j) takes its operands and puts its result (i *
-// step[0] + j * step[1]) bytes further on than dot (0, 0). A count of 0 does nothing. NULL in place
-// of a repeat is one dot.
+// Two nested loops over single dots (CONTRACT.md, Repeats), count[0] the inner one. Dot (i, j)
+// takes its operands and puts its result i * step[0] + j * step[1] bytes further on than dot (0,
+// 0), with the bits it has alone. A count of 0 does nothing. NULL in place of a repeat is one dot.
 typedef struct kq_repeat {
     uint32_t count[2];
     uint64_t lhs_step[2], rhs_step[2];  // 0: every dot takes the same records
@@ -117,29 +115,29 @@ typedef struct kq_part {
 
 // --- Argument rules, and the levels that have them
 //
-// Work that breaks one is refused with KQ_ERROR_ARGUMENT, and so is the query; but level 2's takes
-// any scratch, and what R14 to R16 forbid, for it is what says how much is missing.
-//   R1   2,3  format, lhs_format, rhs_format, acc and order are what is written beside them
+// What breaks one is refused with KQ_ERROR_ARGUMENT, by query too; but level 2's takes any scratch
+// and what R14 to R16 forbid, for it is there to say what is missing.
+//   R1   2,3  formats and acc are those named beside them; order is one of kq_order
 //   R2   2,3  both views have the same G
-//   R3   2,3  no stride or step is negative, 2^63 or more; a stride may be KQ_BROADCAST
-//   R4   2,3  value_stride is a multiple of 4, or KQ_BROADCAST; 0 in all views but of f32 values
+//   R3   2,3  no stride or step is negative, 2^63 or more; but a stride may be KQ_BROADCAST
+//   R4   2,3  value_stride is a multiple of 4 or KQ_BROADCAST; 0 in all views but of f32 values
 //   R5   2,3  the stride of records that are written is at least their size
-//   R6   2,3  no buffer is null; but for inputs, and all of quantize, with G = 0, scratch of 0
-//             bytes, and all where a count is 0
+//   R6   2,3  no buffer is null; but with G = 0 inputs may be, and all of quantize, scratch of 0
+//             bytes may be, and with a count of 0 all of a dot
 //   R7     3  buffers are of the device that the call is for
-//   R8   2,3  an operand, with all its repeats, ends within its buffer
-//   R9   2,3  and so does a block or an operand within 2^64 bytes
+//   R8   2,3  an operand ends within its buffer, repeats included
+//   R9   2,3  no block and no operand reaches past 2^64 bytes
 //   R10  2,3  outputs (status and scratch too) overlap neither inputs nor each other, judged from
 //             first to last byte in one buffer
 //   R11  2,3  result_step is at least 4 where its count is above 1
 //   R12  2,3  of two such, one is at least the span of the other loop, 4 + (count - 1) * step
 //   R13  2    the offsets of status and scratch are multiples of 4
-//   R14  2    a view or result that ends in a 4-byte word has that word's end within its buffer
-//   R15  2    the operation is within the device's limits, else it is KQ_ERROR_UNSUPPORTED
-//   R16  2,3  the operation is one of those in ops
-//   R17  2    part.first + G is at most total, and G at least 1 unless total is 0
-//   R18  2    pairwise, G of each part but the last is a power of two
-//   R19  2    and first is a multiple of G rounded up to a power of two
+//   R14  2    the 4-byte word in which a view or the last result ends lies within its buffer
+//   R15  2    the operation is within the device's limits; else it is KQ_ERROR_UNSUPPORTED
+//   R16  2,3  the operation is among the ops of the pack or device
+//   R17  2    part.first + G is at most part.total, and G at least 1 unless total is 0
+//   R18  2    in pairwise order the G of each part but the last is a power of two,
+//   R19  2    and part.first is a multiple of G rounded up to a power of two
 
 // --- Domain errors of quantize (CONTRACT.md, Domain errors)
 
@@ -156,12 +154,12 @@ typedef struct kq_domain {
     uint32_t element;  // 0 to 255, for KQ_REASON_NONFINITE_INPUT
 } kq_domain;
 
-// The reason why one block has no record, a pure function. values: 256 f32, value_stride bytes
-// apart (0: 4), aligned in no way. *element is set for KQ_REASON_NONFINITE_INPUT; may be NULL.
+// Why one block has no record. values: 256 f32, value_stride bytes apart (0: 4), not aligned.
+// *element is set for KQ_REASON_NONFINITE_INPUT; may be NULL.
 KQ_API kq_reason kq_block_reason(const void *values, uint64_t value_stride, uint32_t *element);
 
-// What quantize leaves on the device, 16 bytes. The caller presets it to KQ_STATUS_PRESET; kernels
-// only lower the first word and add to the next two, so it may span several commands.
+// What quantize leaves on the device. The caller presets it to KQ_STATUS_PRESET; kernels only lower
+// the first word and add to the next two, so it may span several commands.
 typedef struct kq_status {
     uint32_t lowest_bad;  // 0xFFFFFFFF: none
     uint32_t bad_count;
@@ -184,16 +182,15 @@ typedef struct kq_needs {
     uint64_t needed;          // and what the operation needs of it
     uint32_t largest_G;       // the largest G that fits, all else equal
     uint32_t largest_count;   // the largest repeat.count[0] that fits, all else equal
-    // Level 3, which fits anything:
-    uint64_t submission_count;
-    uint64_t staged_bytes[3];  // by binding: what no binding reaches, and is copied on the device
+    uint64_t submission_count;  // level 3, which fits anything
+    uint64_t staged_bytes[3];   // the same, by binding: what none reaches and is copied for
 } kq_needs;
 
 // --- Data: the kernels themselves
 
 typedef enum kq_api { KQ_API_REFERENCE = 0, KQ_API_VULKAN = 1, KQ_API_OPENCL = 2 } kq_api;
 
-// One SPIR-V module. Its bindings, parameters and dispatch counts are in the installed manifest
+// One SPIR-V module; its bindings, parameters and dispatch counts are in the installed
 // kernels.json.
 typedef struct kq_kernel {
     const char *name;  // "quantized_dot_terms.base": <kernel>.<variant>, the name used everywhere
@@ -212,8 +209,8 @@ KQ_API const kq_kernel *kq_kernels(size_t *count);
 
 // --- Own device
 
-// Finds a function that a loader exports: "vkGetInstanceProcAddr", "clGetPlatformIDs", ... Returns
-// NULL for a name it doesn't know.
+// Finds a function that a loader exports, "vkGetInstanceProcAddr", "clGetPlatformIDs", ..., or
+// NULL.
 typedef void (*kq_proc)(void);
 typedef struct kq_lookup {
     kq_proc (*fn)(void *user, const char *name);
@@ -230,27 +227,24 @@ typedef struct kq_device_info {
     char uuid[36];     // 32 hex digits, or "" where the driver has none
 } kq_device_info;
 
-// Fills at most *count entries and sets *count to the number of devices present, always at least 1,
-// for the reference is always there and comes first. infos may be NULL. lookup may be NULL: the
-// system's loaders. A missing loader is no error. Not at the same time as itself or
-// kq_device_create.
+// Fills at most *count entries, if infos is not NULL, and sets *count to the number of devices, the
+// reference always first. lookup NULL: the system's loaders; a missing one is no error. Not at the
+// same time as itself or kq_device_create.
 KQ_API kq_result kq_list_devices(const kq_lookup *lookup, kq_device_info *infos, uint32_t *count);
 
 typedef struct kq_device_params {
-    const char *device;  // an id, a uuid, or a part of one device's name, case as the driver spells
-                         // it. NULL: the first discrete GPU, else integrated, else software; Vulkan
-                         // before OpenCL; never the reference.
+    const char *device;  // an id, a uuid, or a part of one device's name, in its case. NULL: the
+                         // first discrete GPU, else integrated, else software, Vulkan before
+                         // OpenCL; never the reference
     kq_lookup lookup;    // {0}: the system's loaders
     uint32_t ops;        // 1u << KQ_OP_*: the kernels to compile now; 0: all
-    uint64_t work;       // The most work of one submission, so that no watchdog takes the device
-                         // away, in records of dots: a step of the sequential fold counts 2 and a
-                         // block of quantize 16. 0: 2^20, half a second at 2 million records/s; a
-                         // quarter of what Windows and amdgpu allow.
+    uint64_t work;  // the most of one submission, so that no watchdog takes the device away, in
+                    // records of dots: a step of the sequential fold counts 2 and a block of
+                    // quantize 16. 0: 2^20, half a second at 2 million records/s
     kq_errors errors;
 } kq_device_params;
 
-// One thread at a time for each device and its buffers.
-// A null device or buffer is KQ_ERROR_ARGUMENT, with nobody to report it to.
+// One thread at a time for each device and its buffers. A null one is an error that nobody hears.
 typedef struct kq_device kq_device;
 
 // KQ_ERROR_ARGUMENT: the name is a part of several devices' names. KQ_ERROR_NO_DEVICE: of none.
@@ -263,9 +257,9 @@ KQ_API void kq_device_destroy(kq_device **device);
 // Valid as long as the device.
 KQ_API const kq_device_info *kq_device_get_info(const kq_device *device);
 
-// Memory on a device, of any size from 1 byte, contents undefined. Padding that kernels need is the
-// library's. Upload and download copy bytes [offset, offset + bytes) and block; a range past the
-// end is KQ_ERROR_ARGUMENT. Nothing is ever pending. *buffer may be NULL and is set to NULL.
+// Memory on a device, of any size from 1 byte, contents undefined. Upload and download copy bytes
+// [offset, offset + bytes) and block; a range past the end is KQ_ERROR_ARGUMENT. Nothing is pending
+// when buffers are destroyed; *buffer may be NULL and is set to NULL.
 typedef struct kq_buffer kq_buffer;
 
 KQ_API kq_result kq_buffer_create(kq_device *device, uint64_t bytes, kq_buffer **buffer);
@@ -305,16 +299,15 @@ typedef struct kq_quantized_dot_args {
 // Blocks until the results are written. With G = 0 they are +0.
 KQ_API kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args);
 
-// How the device will carry that out. What is beyond its limits, or more work than one submission
-// should take, is cut into several; the bits stay. An item that no binding holds whole is staged.
-// The reference needs nothing.
+// How the device will carry that out: cut into several submissions where it is beyond limits or
+// more work than one should take, with the same bits. The reference needs nothing.
 KQ_API kq_result kq_quantize_query(const kq_device *device, const kq_quantize_args *args,
                                    kq_needs *needs);
 KQ_API kq_result kq_quantized_dot_query(const kq_device *device, const kq_quantized_dot_args *args,
                                         kq_needs *needs);
 
-// The same from and to host memory, packed: buffers are made, filled, read and destroyed inside.
-// value_count is a multiple of 256; records takes value_count / 256 * 292 bytes.
+// The same from and to host memory, packed, through buffers of its own. value_count is a multiple
+// of 256; records takes value_count / 256 * 292 bytes.
 KQ_API kq_result kq_quantize_host(kq_device *device, kq_format format, const float *values,
                                   uint64_t value_count, void *records, kq_domain *domain);
 

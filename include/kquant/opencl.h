@@ -33,9 +33,8 @@ typedef struct kq_opencl_params {
 // Immutable once created: every call but destroy is safe on any number of threads at once.
 typedef struct kq_opencl kq_opencl;
 
-// Builds a program for each kernel; blocks for as long as the compiler does. Source that a compiler
-// refuses is tried once more with its optimiser off. KQ_ERROR_ARGUMENT, _UNSUPPORTED, _MEMORY,
-// _DRIVER, whose reason holds the first line of the build log.
+// Builds a program for each kernel; blocks for as long as the compiler does. Source that it refuses
+// is tried once more with its optimiser off. KQ_ERROR_DRIVER has the first line of the build log.
 KQ_API kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack);
 
 // Work already enqueued goes on. *pack may be NULL; it is set to NULL.
@@ -72,18 +71,18 @@ typedef struct kq_opencl_quantized_dot {
     const kq_part *part;      // NULL: all records of the dots
 } kq_opencl_quantized_dot;
 
-// Whether and how the operation fits this device. KQ_OK also where it does not fit: needs->limit
-// and needs->missing_bytes say why.
+// Whether and how the operation fits; KQ_OK also where needs->limit or missing_bytes says it
+// doesn't.
 KQ_API kq_result kq_opencl_quantize_query(const kq_opencl *pack, const kq_opencl_quantize *op,
                                           kq_needs *needs);
 KQ_API kq_result kq_opencl_quantized_dot_query(const kq_opencl *pack,
                                                const kq_opencl_quantized_dot *op, kq_needs *needs);
 
 // Enqueues on queue, in-order or out-of-order, of context and device; never blocks or flushes.
-// Waits, wait_count and event are those of clEnqueueNDRangeKernel; event, if not NULL, completes
-// with the whole operation and is yours to release. Where there is nothing to do (an empty
-// quantize, a count of 0) it is a marker's. After KQ_ERROR_DRIVER or _MEMORY some kernels may have
-// been enqueued; outputs and scratch are then not to be used.
+// wait_count, waits and event are those of clEnqueueNDRangeKernel; event, if not NULL, completes
+// with the whole operation, a marker where there is nothing to do, and is yours to release. After
+// KQ_ERROR_DRIVER or _MEMORY some kernels may have been enqueued; outputs and scratch are then not
+// to be used.
 KQ_API kq_result kq_opencl_quantize_enqueue(const kq_opencl *pack, const kq_opencl_quantize *op,
                                             cl_command_queue queue, cl_uint wait_count,
                                             const cl_event *waits, cl_event *event);
