@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <kquant/kquant.h>
+#include "support.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -32,19 +32,7 @@ const char *__asan_default_options(void)
 static kq_device *device;
 static kq_device *judge;  // the reference, silent
 
-static struct {
-    unsigned calls;
-    kq_result result;
-    char text[600];
-} said;
-
-static void hear(void *user, kq_result result, const char *reason)
-{
-    assert_ptr_equal(user, &said);
-    said.calls++;
-    said.result = result;
-    snprintf(said.text, sizeof said.text, "%s", reason);
-}
+static report said;
 
 // A call gave `result`. If that is a failure it was reported once, in one line that holds all
 // words.
@@ -52,17 +40,17 @@ static void check_result(int line, kq_result expected, kq_result result, const c
 {
     if (result != expected) {
         fail_msg("line %d: %s, not %s; \"%s\"", line, kq_result_name(result),
-                 kq_result_name(expected), said.text);
+                 kq_result_name(expected), said.reason);
     }
-    if (said.calls != (result != KQ_OK) || (result != KQ_OK && said.result != result)) {
-        fail_msg("line %d: %u reports, the last %s", line, said.calls, kq_result_name(said.result));
+    if (said.count != (result != KQ_OK) || (result != KQ_OK && said.result != result)) {
+        fail_msg("line %d: %u reports, the last %s", line, said.count, kq_result_name(said.result));
     }
-    if (result != KQ_OK && (said.text[0] == '\0' || strpbrk(said.text, "\r\n") != NULL)) {
-        fail_msg("line %d: not a line: \"%s\"", line, said.text);
+    if (result != KQ_OK && (said.reason[0] == '\0' || strpbrk(said.reason, "\r\n") != NULL)) {
+        fail_msg("line %d: not a line: \"%s\"", line, said.reason);
     }
     for (; *words != NULL; words++) {
-        if (strstr(said.text, *words) == NULL) {
-            fail_msg("line %d: no \"%s\" in \"%s\"", line, *words, said.text);
+        if (strstr(said.reason, *words) == NULL) {
+            fail_msg("line %d: no \"%s\" in \"%s\"", line, *words, said.reason);
         }
     }
 }
@@ -75,22 +63,7 @@ static void check_result(int line, kq_result expected, kq_result result, const c
 
 // --- Data
 
-static uint64_t draw_state;
-
-static uint64_t draw(void)
-{
-    uint64_t z = draw_state += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94D049BB133111EB);
-    return z ^ (z >> 31);
-}
-
-static void put_word(unsigned char *at, uint32_t word)
-{
-    for (int i = 0; i < 4; i++) {
-        at[i] = (unsigned char)(word >> 8 * i);
-    }
-}
+static uint64_t seed;
 
 // A buffer and what the test wants in it. Every byte of a new one is a random one; seen as an f32
 // it is legal wherever it starts, and seen as an f16 finite, for no byte has all of bits 2 to 6.
@@ -110,7 +83,7 @@ static operand make_operand(size_t size)
     operand o = {NULL, malloc(size), size};
     assert_non_null(o.bytes);
     for (size_t i = 0; i < size; i++) {
-        o.bytes[i] = (unsigned char)((draw() & 0xBF) | 0x08);
+        o.bytes[i] = (unsigned char)((draw(&seed) & 0xBF) | 0x08);
     }
     WORKS(kq_buffer_create(device, size, &o.buffer));
     send(&o);
@@ -156,7 +129,7 @@ static void test_buffers(void **state)
         memset(&said, 0, sizeof said);
         kq_result result = kq_buffer_create(device, too_large[i], &buffer);
         assert_true(result == KQ_ERROR_MEMORY || result == KQ_ERROR_UNSUPPORTED);
-        assert_int_equal(said.calls, 1);
+        assert_int_equal(said.count, 1);
         assert_null(buffer);
     }
     for (size_t size = 1; size < 10; size++) {
@@ -246,7 +219,7 @@ static void test_host_refusals(void **state)
     WORKS(DOT(0, NULL, 0, kept, 584));
     assert_memory_equal(results, kept, sizeof results);
     WORKS(DOT(1, NULL, 0, NULL, 0));
-    put_word(kept, 0);
+    store_u32(kept, 0);
     assert_memory_equal(results, kept, sizeof results);
 #undef QUANTIZE
 #undef DOT
@@ -274,7 +247,7 @@ static void gather(const unsigned char *bytes, const kq_view *view, size_t piece
 }
 
 // What the last quantize_view reported.
-static char heard[sizeof said.text];
+static char heard[sizeof said.reason];
 
 // Bits written over the random values before they are sent.
 typedef struct patch {
@@ -289,10 +262,10 @@ static kq_result quantize_view(int line, const kq_view *in, const kq_view *out,
     static unsigned char blocks[8 * KQ_BLOCK_BYTES];
     static unsigned char packed[8 * KQ_Q8_K_BYTES];
     for (size_t i = 0; i < patch_count; i++) {
-        put_word(values.bytes + in->offset +
-                     patches[i].block * resolve(in->stride, KQ_BLOCK_BYTES) +
-                     patches[i].element * resolve(in->value_stride, 4),
-                 patches[i].bits);
+        store_u32(values.bytes + in->offset +
+                      patches[i].block * resolve(in->stride, KQ_BLOCK_BYTES) +
+                      patches[i].element * resolve(in->value_stride, 4),
+                  patches[i].bits);
     }
     send(&values);
     gather(values.bytes, in, 4, KQ_BLOCK, blocks);
@@ -321,7 +294,7 @@ static kq_result quantize_view(int line, const kq_view *in, const kq_view *out,
     // The same for who doesn't ask for the reason.
     args.domain = NULL;
     GIVES(expected, kq_quantize(device, &args), "");
-    memcpy(heard, said.text, sizeof heard);
+    memcpy(heard, said.reason, sizeof heard);
     check_operand(line, &records);
     free_operand(&values);
     free_operand(&records);
@@ -479,7 +452,7 @@ static void check_dots(int line, kq_order order, const kq_view *left, const kq_v
     for (uint32_t dot = 0; dot < repeat->count[0] * repeat->count[1] && dot < 12; dot++) {
         uint32_t i = dot % repeat->count[0];
         uint32_t j = dot / repeat->count[0];
-        uint32_t noise = (uint32_t)draw();
+        uint32_t noise = (uint32_t)draw(&seed);
         kq_quantized_dot_args alone = args;
         alone.repeat = NULL;
         alone.lhs.view.offset += i * repeat->lhs_step[0] + j * repeat->lhs_step[1];
@@ -585,10 +558,10 @@ static int run_on(const char *name)
         cmocka_unit_test(test_adjacent),       cmocka_unit_test(test_dot_views),
         cmocka_unit_test(test_repeats),        cmocka_unit_test(test_nothing),
     };
-    const kq_device_params params = {.device = name, .errors = {hear, &said}};
+    const kq_device_params params = {.device = name, .errors = report_errors(&said)};
     kq_result result = kq_device_create(&params, &device);
     if (result != KQ_OK) {
-        fprintf(stderr, "api_test: %s: %s\n", name, said.text);
+        fprintf(stderr, "api_test: %s: %s\n", name, said.reason);
         return result == KQ_ERROR_NO_DEVICE ? 77 : 1;
     }
     const kq_device_info *info = kq_device_get_info(device);

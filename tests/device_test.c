@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <kquant/kquant.h>
+#include "support.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -27,19 +27,7 @@
 
 #define MARK UINT32_C(0xABABABAB)
 
-static struct {
-    unsigned calls;
-    kq_result result;
-    char text[600];
-} said;
-
-static void hear(void *user, kq_result result, const char *reason)
-{
-    assert_ptr_equal(user, &said);
-    said.calls++;
-    said.result = result;
-    snprintf(said.text, sizeof said.text, "%s", reason);
-}
+static report said;
 
 // Opening a device gives `expected`; a failure is reported once, in one line that holds both words.
 static void check_open(int line, const kq_lookup *lookup, const char *name, uint32_t ops,
@@ -51,16 +39,16 @@ static void check_open(int line, const kq_lookup *lookup, const char *name, uint
         .device = name,
         .lookup = lookup != NULL ? *lookup : (kq_lookup){NULL, NULL},
         .ops = ops,
-        .errors = {hear, &said},
+        .errors = report_errors(&said),
     };
     memset(&said, 0, sizeof said);
     kq_result result = kq_device_create(&params, &made);
-    if (result != expected || said.calls != (result != KQ_OK) || said.result != result ||
-        strpbrk(said.text, "\r\n") != NULL || strstr(said.text, word) == NULL ||
-        strstr(said.text, other_word) == NULL) {
+    if (result != expected || said.count != (result != KQ_OK) || said.result != result ||
+        strpbrk(said.reason, "\r\n") != NULL || strstr(said.reason, word) == NULL ||
+        strstr(said.reason, other_word) == NULL) {
         fail_msg("line %d: \"%s\" gave %s, not %s; %u reports, \"%s\"", line,
                  name != NULL ? name : "NULL", kq_result_name(result), kq_result_name(expected),
-                 said.calls, said.text);
+                 said.count, said.reason);
     }
     assert_int_equal(made != NULL, result == KQ_OK);
     if (device != NULL) {
@@ -117,13 +105,6 @@ static void test_kernels(void **state)
     }
 }
 
-static void put_word(unsigned char *at, uint32_t word)
-{
-    for (int i = 0; i < 4; i++) {
-        at[i] = (unsigned char)(word >> 8 * i);
-    }
-}
-
 static void test_block_reason(void **state)
 {
     (void)state;
@@ -133,19 +114,19 @@ static void test_block_reason(void **state)
     assert_int_equal(kq_block_reason(bytes, 0, &element), KQ_REASON_NONE);
     // At an odd address, eight bytes apart, which is not what packed blocks show.
     unsigned char *values = bytes + 1;
-    put_word(values + 8 * 200, 0x02FE0000u);
+    store_u32(values + 8 * 200, 0x02FE0000u);
     assert_int_equal(kq_block_reason(values, 8, &element), KQ_REASON_INVERSE_OVERFLOW);
-    put_word(values + 8 * 201, 0x82FE0001u);
+    store_u32(values + 8 * 201, 0x82FE0001u);
     assert_int_equal(kq_block_reason(values, 8, &element), KQ_REASON_NONE);
     assert_int_equal(kq_block_reason(values, 0, &element), KQ_REASON_NONE);
     assert_int_equal(element, MARK);
-    put_word(values + 8 * 255, 0xFF800000u);
-    put_word(values + 8 * 254, 0x7F800001u);
+    store_u32(values + 8 * 255, 0xFF800000u);
+    store_u32(values + 8 * 254, 0x7F800001u);
     assert_int_equal(kq_block_reason(values, 8, &element), KQ_REASON_NONFINITE_INPUT);
     assert_int_equal(element, 254);
     assert_int_equal(kq_block_reason(values, 8, NULL), KQ_REASON_NONFINITE_INPUT);
     assert_int_equal(kq_block_reason(values, 0, NULL), KQ_REASON_NONE);
-    put_word(values + 4, 1u);
+    store_u32(values + 4, 1u);
     assert_int_equal(kq_block_reason(values + 4, KQ_BROADCAST, NULL), KQ_REASON_INVERSE_OVERFLOW);
     assert_int_equal(kq_block_reason(values + 8 * 255, KQ_BROADCAST, &element),
                      KQ_REASON_NONFINITE_INPUT);

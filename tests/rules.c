@@ -120,27 +120,22 @@ static const rule_case legal_part = {
 
 static void go_through_views(rule_try *try, void *user)
 {
-    QUANTIZE_OK(1, (void)0);
     QUANTIZE(1, "format is none (0)", c.format = (kq_format)0);
     QUANTIZE(1, "format is Q4_K (1)", c.format = KQ_FORMAT_Q4_K);
-    QUANTIZE(1, "format is unknown (3)", c.format = (kq_format)3);
     QUANTIZE(1, "format is unknown (4294967295)", c.format = (kq_format)-1);
+    QUANTIZE_OK(1, (void)0);
     DOT_OK(1, (void)0);
     DOT_OK(1, c.has_repeat = false);
     DOT(1, "lhs_format is none (0)", c.lhs_format = (kq_format)0);
     DOT(1, "lhs_format is Q8_K (2)", c.lhs_format = KQ_FORMAT_Q8_K);
-    DOT(1, "lhs_format is unknown (3)", c.lhs_format = (kq_format)3);
-    DOT(1, "rhs_format is none (0)", c.rhs_format = (kq_format)0);
     DOT(1, "rhs_format is Q4_K (1)", c.rhs_format = KQ_FORMAT_Q4_K);
     DOT(1, "rhs_format is unknown (77)", c.rhs_format = (kq_format)77);
     DOT(1, "acc is 0", c.acc = (kq_accumulator)0);
     DOT(1, "acc is 2", c.acc = (kq_accumulator)2);
     DOT_OK(1, c.order = KQ_ORDER_PAIRWISE);
     DOT(1, "order is 2", c.order = (kq_order)2);
-    DOT(1, "order is 7", c.order = (kq_order)7);
 
     QUANTIZE(2, "values.G is 3 and records.G is 2", c.records.G = 2);
-    QUANTIZE(2, "values.G is 3 and records.G is 0", c.records.G = 0);
     DOT(2, "lhs.G is 5 and rhs.G is 6", c.rhs.G = 6);
     DOT(2, "lhs.G is 0 and rhs.G is 5", c.lhs.G = 0);
 
@@ -162,19 +157,16 @@ static void go_through_views(rule_try *try, void *user)
     DOT_OK(3, c.repeat = (kq_repeat){{1, 1}, {LONGEST, 1}, {2, LONGEST}, {LONGEST, 0}});
 
     QUANTIZE(4, "values.value_stride is 6", c.values.value_stride = 6);
-    QUANTIZE(4, "values.value_stride is 1", c.values.value_stride = 1);
     QUANTIZE_OK(4, c.values.value_stride = 12, c.values.stride = 4);
     QUANTIZE(4, "records.value_stride is 4", c.records.value_stride = 4);
     DOT(4, "lhs.value_stride is 4", c.lhs.value_stride = 4);
     DOT(4, "rhs.value_stride is 1", c.rhs.value_stride = 1);
 
     QUANTIZE(5, "records.stride is 291", c.records.stride = 291);
-    QUANTIZE(5, "records.stride is 1;", c.records.stride = 1);
     QUANTIZE(5, "records.stride is 0;", c.records.stride = KQ_BROADCAST);
     QUANTIZE(5, "records.stride is 0;", c.records.stride = KQ_BROADCAST,
              c.values.G = c.records.G = 0);
     QUANTIZE_OK(5, c.records.stride = 292);
-    QUANTIZE_OK(5, c.records.stride = 293);
     DOT_OK(5, c.lhs.stride = 1, c.rhs.stride = 2);
 }
 
@@ -203,7 +195,6 @@ static void go_through_buffers(rule_try *try, void *user)
     QUANTIZE(8, "values ends at byte 8193, past its buffer's end at 8192", c.values.offset = 5121);
     QUANTIZE(8, "values ends at byte 8194", c.values.stride = 3585);
     QUANTIZE(8, "values ends at byte 9192", c.values.value_stride = 28);
-    QUANTIZE(8, "values ends at byte 3072, past its buffer's end at 3071", c.values.bytes = 3071);
     QUANTIZE(8, "records ends at byte 8193", c.records.offset = 7317);
     QUANTIZE(8, "records ends at byte 8194", c.records.stride = 3951);
     QUANTIZE(8, "records ends at byte 876, past its buffer's end at 875", c.records.bytes = 875);
@@ -271,13 +262,13 @@ static void go_through_overlaps(rule_try *try, void *user)
           c.scratch.buffer = c.lhs.buffer, c.scratch.offset = 1004);
     DOT_2(10, "scratch, bytes [0, 120), overlaps rhs, bytes [119, 1871)",
           c.scratch.buffer = c.rhs.buffer, c.rhs.offset = 119);
+    QUANTIZE_OK(10, c.records.buffer = c.values.buffer, c.values.offset = 876);
     DOT_OK(10, c.result.buffer = c.scratch.buffer = c.lhs.buffer, c.result.offset = 1008,
            c.scratch.offset = 1032);
     // Inputs may be the same bytes.
     DOT_OK(10, c.rhs.buffer = c.lhs.buffer);
 
     DOT(11, "repeat.result_step[0] is 3; with a count of 3", c.repeat.result_step[0] = 3);
-    DOT(11, "repeat.result_step[0] is 0", c.repeat.result_step[0] = 0);
     DOT(11, "repeat.result_step[1] is 0; with a count of 2", c.repeat.result_step[1] = 0);
     DOT_OK(11, c.repeat.count[1] = 1, c.repeat.result_step[1] = 0);
     DOT(12, "repeat.result_step is {4, 11} with counts {3, 2}", c.repeat.result_step[1] = 11);
@@ -324,12 +315,11 @@ static void go_through_devices(rule_try *try, void *user)
     PART(17, "part.total is 13 and G is 0", c.lhs.G = c.rhs.G = 0);
     PART(17, "part.first is 8 and G is 4; together they are past part.total, 11",
          c.part.total = 11);
-    PART(17, "part.first is 14", c.part.first = 14);
     PART(17, "part.first is 4294967292", c.part.first = UINT32_MAX - 3);
     PART_OK(17, c.part.total = 12);
     PART_OK(17, c.part.first = 9, c.order = KQ_ORDER_SEQUENTIAL);
     PART_OK(17, c.part = (kq_part){0, 0}, c.lhs.G = c.rhs.G = 0);
-    PART(18, "G is 3 of a part", c.lhs.G = c.rhs.G = 3);
+    PART(18, "G is 3 of a part", c.lhs.G = c.rhs.G = 3, c.part.total = 12);
     PART_OK(18, c.lhs.G = c.rhs.G = 3, c.part.total = 11);
     PART_OK(18, c.lhs.G = c.rhs.G = 3, c.order = KQ_ORDER_SEQUENTIAL);
     PART(19, "part.first is 6 and G is 4", c.part.first = 6);

@@ -7,13 +7,17 @@
 
 #ifdef RULES_ON_OPENCL
 # include "opencl_engine.h"
-# define API(name) kq_opencl_##name
-# define BUFFER(o) (o)->buffer > 0 ? made.at[(o)->buffer - 1].buffer : NULL
+# define API(name)        kq_opencl_##name
+# define BUFFER(o)        (o)->buffer > 0 ? made.at[(o)->buffer - 1].buffer : NULL
+# define MAKE_OPERANDS    operands_make
+# define DESTROY_OPERANDS operands_destroy
 typedef kq_opencl pack;
 #else
 # include "vulkan_engine.h"
-# define API(name) kq_vulkan_##name
-# define BUFFER(o) (o)->buffer > 0 ? made.at[(o)->buffer - 1].buffer : VK_NULL_HANDLE, (o)->bytes
+# define API(name)        kq_vulkan_##name
+# define BUFFER(o)        (o)->buffer > 0 ? made.at[(o)->buffer - 1].buffer : VK_NULL_HANDLE, (o)->bytes
+# define MAKE_OPERANDS    make_operands
+# define DESTROY_OPERANDS destroy_operands
 typedef kq_vulkan pack;
 #endif
 
@@ -23,8 +27,7 @@ typedef kq_vulkan pack;
 #include <string.h>
 
 static engine e;
-static pack *some;  // of some operations
-static uint32_t some_ops;
+static pack *packs[3];  // by ops: of all, then of one alone
 
 int rules_find_driver(void)
 {
@@ -42,27 +45,19 @@ void rules_bring_open(void)
 #else
     engine_open(&e, (wrapped_vulkan){0});
 #endif
+    API(params) params = engine_pack_params(&e);
+    for (uint32_t i = 1; i < 3; i++) {
+        params.ops = 2 * i;
+        assert_int_equal(API(create)(&params, &packs[i]), KQ_OK);
+    }
+    packs[0] = e.pack;
 }
 
 void rules_bring_close(void)
 {
-    API(destroy)(&some);
+    API(destroy)(&packs[1]);
+    API(destroy)(&packs[2]);
     engine_close(&e);
-}
-
-static const pack *pack_of(uint32_t ops)
-{
-    API(params) params = engine_pack_params(&e);
-    if (ops == 0) {
-        return e.pack;
-    }
-    if (ops != some_ops) {
-        API(destroy)(&some);
-        params.ops = ops;
-        assert_int_equal(API(create)(&params, &some), KQ_OK);
-        some_ops = ops;
-    }
-    return some;
 }
 
 static void clear(void)
@@ -119,16 +114,9 @@ static unsigned work(const rule_case *c, const pack *p, const API(quantize) * qu
 
 void rules_bring_try(const rule_case *c)
 {
-    const pack *p = pack_of(c->ops);
-    uint64_t bytes[RULES_BUFFER_COUNT];
-    for (int i = 0; i < RULES_BUFFER_COUNT; i++) {
-        bytes[i] = rules_buffer_bytes(c, i + 1);
-    }
-#ifdef RULES_ON_OPENCL
-    operands made = operands_make(&e, bytes[0], bytes[1], bytes[2], bytes[3]);
-#else
-    operands made = make_operands(&e, bytes[0], bytes[1], bytes[2], bytes[3]);
-#endif
+    const pack *p = packs[c->ops / 2];
+    operands made = MAKE_OPERANDS(&e, rules_buffer_bytes(c, 1), rules_buffer_bytes(c, 2),
+                                  rules_buffer_bytes(c, 3), rules_buffer_bytes(c, 4));
     const API(quantize) quantize = {
         .format = c->format,
         .values = {BUFFER(&c->values), rules_view(&c->values)},
@@ -158,9 +146,5 @@ void rules_bring_try(const rule_case *c)
     if (c->expected == KQ_OK) {
         assert_int_equal(dispatches, needs.dispatch_count);
     }
-#ifdef RULES_ON_OPENCL
-    operands_destroy(&e, &made);
-#else
-    destroy_operands(&e, &made);
-#endif
+    DESTROY_OPERANDS(&e, &made);
 }

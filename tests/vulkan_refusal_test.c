@@ -45,27 +45,22 @@ static void check_refused(const engine *e, kq_result result, kq_result expected,
     assert_memory_equal(&e->wrapped.counts, &none, sizeof none);
 }
 
-// write_set and record, with a command buffer that is recording.
-static void refuse_dot_work(engine *e, const kq_vulkan_quantized_dot *op, kq_result expected,
-                            const char *text)
+// write_set and record refuse either, with a command buffer that is recording.
+static void refuse_work(engine *e, const kq_vulkan_quantized_dot *dot,
+                        const kq_vulkan_quantize *quantize, const char *text)
 {
-    clear(e);
-    check_refused(e, kq_vulkan_quantized_dot_write_set(e->pack, op, e->lane.set), expected, text);
+    VkDescriptorSet set = e->lane.set;
     VkCommandBuffer commands = lane_begin(&e->lane, false);
     clear(e);
-    check_refused(e, kq_vulkan_quantized_dot_record(e->pack, op, e->lane.set, commands), expected,
-                  text);
-    lane_end(&e->lane, false);
-}
-
-static void refuse_quantize_work(engine *e, const kq_vulkan_quantize *op, kq_result expected,
-                                 const char *text)
-{
+    check_refused(e,
+                  dot != NULL ? kq_vulkan_quantized_dot_write_set(e->pack, dot, set)
+                              : kq_vulkan_quantize_write_set(e->pack, quantize, set),
+                  KQ_ERROR_UNSUPPORTED, text);
     clear(e);
-    check_refused(e, kq_vulkan_quantize_write_set(e->pack, op, e->lane.set), expected, text);
-    VkCommandBuffer commands = lane_begin(&e->lane, false);
-    clear(e);
-    check_refused(e, kq_vulkan_quantize_record(e->pack, op, e->lane.set, commands), expected, text);
+    check_refused(e,
+                  dot != NULL ? kq_vulkan_quantized_dot_record(e->pack, dot, set, commands)
+                              : kq_vulkan_quantize_record(e->pack, quantize, set, commands),
+                  KQ_ERROR_UNSUPPORTED, text);
     lane_end(&e->lane, false);
 }
 
@@ -345,7 +340,7 @@ static void check_limits(fixture *f, const limit_case *cases, size_t count, cons
             char text[128];
             snprintf(text, sizeof text, "%s is %llu; %llu", needs.limit, (unsigned long long)value,
                      (unsigned long long)needs.needed);
-            refuse_dot_work(e, &op, KQ_ERROR_UNSUPPORTED, text);
+            refuse_work(e, &op, NULL, text);
         }
         check_largest_dot(e, &o, c, true);
         check_largest_dot(e, &o, c, false);
@@ -401,7 +396,7 @@ static void test_quantize_limits(void **state)
     assert_non_null(
         strstr(needs.limit, is_range ? "maxStorageBufferRange" : "maxComputeWorkGroupCount"));
     assert_int_equal(needs.largest_G, largest);
-    refuse_quantize_work(e, &op, KQ_ERROR_UNSUPPORTED, needs.limit);
+    refuse_work(e, NULL, &op, needs.limit);
     for (uint32_t more = 0; more < 2; more++) {
         op.values.view.G = largest + more;
         op.records.view.G = largest + more;
