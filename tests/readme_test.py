@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles the C of README.md, so that what it shows is what the headers offer.
+"""Compiles the C of README.md, as C and as C++, so that what it shows is what the headers offer.
 
 usage: readme_test.py README.md INCLUDE_FOLDER CC...
 """
@@ -22,10 +22,12 @@ extern PFN_vkGetInstanceProcAddr get_instance_proc_addr;
 extern VkInstance instance;
 extern VkPhysicalDevice gpu;
 extern VkDevice vk;
-extern VkBuffer weight_buffer, record_buffer, result_buffer, scratch_buffer;
-extern uint64_t weight_bytes, record_bytes, result_bytes;
+extern VkBuffer weight_buffer, value_buffer, record_buffer, result_buffer, scratch_buffer, status_buffer;
+extern uint64_t weight_bytes, value_bytes, record_bytes, result_bytes, scratch_bytes;
+extern const VkPipelineStageFlags compute;
+extern const VkMemoryBarrier shader_write_to_read;
 extern kq_repeat each_row;
-extern VkDescriptorSet set;
+extern VkDescriptorSet quantize_set, dot_set;
 extern VkCommandBuffer command_buffer;
 extern kq_lookup lookup;
 extern cl_context context;
@@ -46,10 +48,18 @@ def main():
     for i, block in enumerate(blocks):
         includes = re.findall(r'^#include.*\n', block, re.M)
         body = re.sub(r'^#include.*\n', '', block, flags=re.M)
-        code += ''.join(includes) + f'void block_{i}(void);\nvoid block_{i}(void)\n{{\n{body}}}\n'
+        code += ''.join(includes)
+        # A function stands as it is.
+        code += body if body.startswith('static ') else \
+            f'void block_{i}(void);\nvoid block_{i}(void)\n{{\n{body}}}\n'
+    common = ['-Wall', '-Wextra', '-Werror', '-fsyntax-only', '-I', sys.argv[2]]
+    # C++17 has no designated initialisers; both compilers take them nevertheless.
+    languages = [['-x', 'c', '-std=c11', '-pedantic'],
+                 ['-x', 'c++', '-std=c++20', '-pedantic', '-Wno-missing-field-initializers'],
+                 ['-x', 'c++', '-std=c++17', '-Wno-missing-field-initializers']]
     for cc in sys.argv[3:]:
-        subprocess.run([cc, '-std=c11', '-Wall', '-Wextra', '-pedantic', '-Werror', '-fsyntax-only',
-                        '-I', sys.argv[2], '-x', 'c', '-'], input=code, text=True, check=True)
+        for language in languages:
+            subprocess.run([cc, *language, *common, '-'], input=code, text=True, check=True)
     print(f'{len(blocks)} blocks compile')
     return 0
 

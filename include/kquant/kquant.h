@@ -9,7 +9,7 @@
 // A block is 256 values, a record is their bytes, G is the number of records of one operation.
 // All data is little-endian and may start at any byte. The library has no global state, prints
 // nothing and never aborts. A params or args struct need only live until the call returns; {0} in
-// an optional field is its default.
+// an optional field is its default, and a pointer must not be null where nothing is said about it.
 #ifndef KQ_KQUANT_H
 #define KQ_KQUANT_H
 
@@ -51,7 +51,7 @@ typedef enum kq_accumulator { KQ_ACCUMULATOR_F32 = 1 } kq_accumulator;
 // How the terms of a dot are added; the bits depend on it (CONTRACT.md, Numbers).
 typedef enum kq_order {
     KQ_ORDER_SEQUENTIAL = 0,  // ((v0 + v1) + v2) + ...
-    KQ_ORDER_PAIRWISE = 1,    // neighbours, level by level; for long dots much faster
+    KQ_ORDER_PAIRWISE = 1,    // neighbours, level by level, folded in parallel
 } kq_order;
 
 typedef enum kq_op {
