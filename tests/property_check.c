@@ -1,0 +1,185 @@
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "property_check.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+uint64_t property_stride(const kq_view *view, uint64_t size)
+{
+    return view->stride == KQ_BROADCAST ? 0 : view->stride == 0 ? size : view->stride;
+}
+
+// An operation on one of two devices.
+typedef struct side {
+    kq_device *device;
+    kq_buffer *buffers[3];
+    kq_result result;
+    kq_domain domain;
+} side;
+
+static void expect_ok(const kq_device *device, kq_result result)
+{
+    if (result != KQ_OK) {
+        const report *r = device->errors.user;
+        fail_msg("%s: %s", kq_result_name(result), r != NULL ? r->reason : "");
+    }
+}
+
+static void fill_side(side *s, const drawn *d)
+{
+    for (int b = 0; b < 3; b++) {
+        s->buffers[b] = NULL;
+        if (d->bytes[b] > 0) {
+            expect_ok(s->device, kq_buffer_create(s->device, d->bytes[b], &s->buffers[b]));
+            expect_ok(s->device, kq_buffer_upload(s->buffers[b], 0, d->images[b], d->bytes[b]));
+        }
+    }
+    memset(&s->domain, POISON, sizeof s->domain);
+}
+
+static kq_buffer *buffer_of(const side *s, const drawn *d, int role)
+{
+    return d->buffer[role] < 0 ? NULL : s->buffers[d->buffer[role]];
+}
+
+static kq_buffer_view view_of(const side *s, const drawn *d, int role)
+{
+    return (kq_buffer_view){buffer_of(s, d, role), d->views[role]};
+}
+
+// Asks only, where needs is not null.
+static kq_result run_side(side *s, const drawn *d, kq_needs *needs)
+{
+    if (d->op == KQ_OP_QUANTIZE) {
+        const kq_quantize_args args = {
+            .format = KQ_FORMAT_Q8_K,
+            .values = view_of(s, d, KQ_VALUES),
+            .records = view_of(s, d, KQ_RECORDS),
+            .domain = &s->domain,
+        };
+        return needs != NULL ? kq_quantize_query(s->device, &args, needs)
+                             : kq_quantize(s->device, &args);
+    }
+    const kq_quantized_dot_args args = {
+        .lhs_format = KQ_FORMAT_Q4_K,
+        .rhs_format = KQ_FORMAT_Q8_K,
+        .acc = KQ_ACCUMULATOR_F32,
+        .order = d->order,
+        .lhs = view_of(s, d, KQ_LHS),
+        .rhs = view_of(s, d, KQ_RHS),
+        .result = buffer_of(s, d, KQ_RESULT),
+        .result_offset = d->views[KQ_RESULT].offset,
+        .repeat = d->has_repeat ? &d->repeat : NULL,
+    };
+    return needs != NULL ? kq_quantized_dot_query(s->device, &args, needs)
+                         : kq_quantized_dot(s->device, &args);
+}
+
+static unsigned char *bytes_of(const side *s, int buffer, uint64_t count)
+{
+    unsigned char *bytes = malloc((size_t)count);
+    assert_non_null(bytes);
+    expect_ok(s->device, kq_buffer_download(s->buffers[buffer], 0, bytes, count));
+    return bytes;
+}
+
+// Returns the bytes of the buffer that holds the output.
+static unsigned char *check_buffers(const side *got, const side *wanted, const drawn *d)
+{
+    unsigned char *output_bytes = NULL;
+    int output = d->op == KQ_OP_QUANTIZE ? KQ_RECORDS : KQ_RESULT;
+    for (int b = 0; b < 3; b++) {
+        if (d->bytes[b] == 0) {
+            continue;
+        }
+        unsigned char *mine = bytes_of(got, b, d->bytes[b]);
+        unsigned char *right = bytes_of(wanted, b, d->bytes[b]);
+        if (b != d->buffer[output] && memcmp(right, d->images[b], (size_t)d->bytes[b]) != 0) {
+            fail_msg("the reference changed buffer %d", b);
+        }
+        for (uint64_t i = 0; i < d->bytes[b]; i++) {
+            if (mine[i] != right[i]) {
+                fail_msg("byte %" PRIu64 " of %" PRIu64 " of buffer %d is 0x%02x, must be 0x%02x "
+                         "(it was 0x%02x)",
+                         i, d->bytes[b], b, mine[i], right[i], d->images[b][i]);
+            }
+        }
+        if (b == d->buffer[output]) {
+            output_bytes = mine;
+        } else {
+            free(mine);
+        }
+        free(right);
+    }
+    return output_bytes;
+}
+
+static void check_counts(const kq_needs *needs, kq_result result)
+{
+    property_counts counts = property_count();
+    // To say why a block is bad it is read back, which the query doesn't foresee.
+    if (result == KQ_ERROR_DOMAIN && counts.submissions > needs->submission_count) {
+        counts.submissions = needs->submission_count;
+    }
+    uint64_t staged = needs->staged_bytes[0] + needs->staged_bytes[1] + needs->staged_bytes[2];
+    if (counts.submissions != needs->submission_count ||
+        counts.dispatches != needs->dispatch_count || counts.staged_bytes != staged) {
+        fail_msg("%" PRIu64 " submissions, %" PRIu64 " dispatches, %" PRIu64 " bytes staged, the "
+                 "query said %" PRIu64 ", %" PRIu64 ", %" PRIu64,
+                 counts.submissions, counts.dispatches, counts.staged_bytes,
+                 needs->submission_count, needs->dispatch_count, staged);
+    }
+}
+
+static void empty_side(side *s)
+{
+    for (int b = 0; b < 3; b++) {
+        kq_buffer_destroy(&s->buffers[b]);
+    }
+}
+
+kq_needs property_ask(kq_device *device, const drawn *d)
+{
+    side s = {.device = device};
+    kq_needs needs;
+    fill_side(&s, d);
+    expect_ok(device, run_side(&s, d, &needs));
+    assert_null(needs.limit);
+    empty_side(&s);
+    return needs;
+}
+
+unsigned char *property_run(kq_device *device, const drawn *d, kq_needs *needs)
+{
+    side got = {.device = device};
+    side wanted = {0};
+    assert_int_equal(kq_device_create(&(kq_device_params){.device = "reference"}, &wanted.device),
+                     KQ_OK);
+    fill_side(&got, d);
+    fill_side(&wanted, d);
+    expect_ok(device, run_side(&got, d, needs));
+    assert_null(needs->limit);
+    property_reset();
+    got.result = run_side(&got, d, NULL);
+    check_counts(needs, got.result);
+    wanted.result = run_side(&wanted, d, NULL);
+    if (got.result != wanted.result) {
+        const report *r = device->errors.user;
+        fail_msg("%s, must be %s: %s", kq_result_name(got.result), kq_result_name(wanted.result),
+                 r->reason);
+    }
+    assert_memory_equal(&got.domain, &wanted.domain, sizeof got.domain);
+    unsigned char *output = check_buffers(&got, &wanted, d);
+    empty_side(&got);
+    empty_side(&wanted);
+    kq_device_destroy(&wanted.device);
+    property_check();
+    return output;
+}
