@@ -131,9 +131,11 @@ build_all()
 
 # --- Drivers
 
-# The loaders still find every driver they found without us.
+# The loaders still find every driver they found without us. Sets environment: what was exported, one
+# line each, as a shell takes it.
 add_drivers()
 {
+    environment=
     if [ -n "${VK_DRIVER_FILES-}${VK_ICD_FILENAMES-}" ]; then
         echo "Vulkan: only your own list of drivers (VK_DRIVER_FILES or VK_ICD_FILENAMES is set)"
     else
@@ -141,11 +143,17 @@ add_drivers()
         swiftshader=/usr/lib/chromium/vk_swiftshader_icd.json
         if [ -f "$swiftshader" ] && [ "${VK_ADD_DRIVER_FILES-}" != "$swiftshader" ]; then
             export VK_ADD_DRIVER_FILES="${VK_ADD_DRIVER_FILES:+$VK_ADD_DRIVER_FILES:}$swiftshader"
+            environment="    export VK_ADD_DRIVER_FILES='$VK_ADD_DRIVER_FILES'
+"
         fi
         echo "Vulkan: your drivers${VK_ADD_DRIVER_FILES:+, and $VK_ADD_DRIVER_FILES}"
     fi
     # rusticl offers no device unless it is told which.
-    export RUSTICL_ENABLE="${RUSTICL_ENABLE-llvmpipe}"
+    if [ -z "${RUSTICL_ENABLE+set}" ]; then
+        export RUSTICL_ENABLE=llvmpipe
+        environment="$environment    export RUSTICL_ENABLE='$RUSTICL_ENABLE'
+"
+    fi
 }
 
 # --- Model
@@ -228,6 +236,10 @@ step "summary"
 echo "model: $which"
 [ $check = 0 ] && echo "kquant check: passed" || echo "kquant check: FAILED, exit $check"
 [ $matvec = 0 ] && echo "gguf_matvec: passed" || echo "gguf_matvec: FAILED, exit $matvec"
+if [ -n "$environment" ]; then
+    echo "to have $build/src/tool/kquant list the same devices:"
+    printf '%s' "$environment"
+fi
 if [ $check != 0 ] || [ $matvec != 0 ]; then
     echo "demo: FAILED"
     exit 1
