@@ -75,7 +75,7 @@ static void check_draw(uint64_t seed)
 {
     static report report;
     uint64_t state = seed * UINT64_C(0xD1342543DE82EF95);
-    static const drawn_size quick = {200, 40000};
+    static const drawn_size quick = {100, 20000};
     static const drawn_size usual = {2000, 300000};
     static const drawn_size large = {20000, 3 << 20};
     drawn_size size = draw_below(&state, 8) == 0 ? large : usual;
