@@ -19,8 +19,10 @@ static void begin(drawn *d, kq_op op, uint32_t G, uint64_t first, uint64_t secon
     memset(d, 0, sizeof *d);
     d->op = op;
     for (int role = 0; role < 3; role++) {
-        d->views[role] = (kq_view){.offset = (unsigned)role + 1, .G = role < 2 ? G : 0};
         d->buffer[role] = bytes[role] > 0 ? role : -1;
+        if (bytes[role] > 0) {
+            d->views[role] = (kq_view){.offset = (unsigned)role + 1, .G = role < 2 ? G : 0};
+        }
         d->bytes[role] = bytes[role] > 0 ? d->views[role].offset + bytes[role] + 1 : 0;
         d->images[role] = malloc((size_t)d->bytes[role] + 1);
         assert_non_null(d->images[role]);
