@@ -505,6 +505,8 @@ static void test_repeats(void **state)
         {{5, 1}, {2, LONGEST - 1}, {0, LONGEST - 1}, {6, 0}},
         {{70, 3}, {5, 2}, {1, 4}, {4, 281}},
         {{1, 130}, {0, 6}, {0, 3}, {LONGEST - 1, 5}},
+        {{0, 1}, {1, 1}, {1, 1}, {4, 4}},
+        {{UINT32_MAX, 0}, {1, 1}, {1, 1}, {4, 4}},
     };
     static const uint32_t sizes[] = {0, 1, 3, 5, 131};
     for (size_t r = 0; r < sizeof repeats / sizeof *repeats; r++) {
@@ -519,44 +521,13 @@ static void test_repeats(void **state)
     }
 }
 
-// Where there is nothing to read inputs may be null, where there is nothing to write outputs too.
-static void test_nothing(void **state)
-{
-    (void)state;
-    const kq_quantize_args quantize = {
-        .format = KQ_FORMAT_Q8_K,
-        .values.view = {.offset = UINT64_MAX, .stride = 1},
-        .records.view = {.offset = UINT64_MAX},
-    };
-    WORKS(kq_quantize(device, &quantize));
-    static const kq_repeat none[] = {
-        {{0, 1}, {1, 1}, {1, 1}, {4, 4}},
-        {{UINT32_MAX, 0}, {1, 1}, {1, 1}, {4, 4}},
-        {{0, 0}, {0}, {0}, {0}},
-    };
-    for (int i = 0; i < 3; i++) {
-        const kq_quantized_dot_args dot = {
-            .lhs_format = KQ_FORMAT_Q4_K,
-            .rhs_format = KQ_FORMAT_Q8_K,
-            .acc = KQ_ACCUMULATOR_F32,
-            .lhs.view.G = 7,
-            .rhs.view.G = 7,
-            .result_offset = UINT64_MAX,
-            .repeat = &none[i],
-        };
-        WORKS(kq_quantized_dot(device, &dot));
-        const kq_view view = {.G = 3};
-        check_dots(__LINE__, KQ_ORDER_SEQUENTIAL, &view, &view, 3, &none[i]);
-    }
-}
-
 static int run_on(const char *name)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_buffers),        cmocka_unit_test(test_host_refusals),
         cmocka_unit_test(test_quantize_views), cmocka_unit_test(test_domain),
         cmocka_unit_test(test_adjacent),       cmocka_unit_test(test_dot_views),
-        cmocka_unit_test(test_repeats),        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_repeats),
     };
     const kq_device_params params = {.device = name, .errors = report_errors(&said)};
     kq_result result = kq_device_create(&params, &device);

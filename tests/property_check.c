@@ -156,6 +156,30 @@ kq_needs property_ask(kq_device *device, const drawn *d)
     return needs;
 }
 
+// The pieces together are the operation, and no dot's parts need more scratch than all are given:
+// what an operation before left would hide that.
+static void check_pieces(const kq_device *device, const drawn *d)
+{
+    const kq_errors errors = {0};
+    const kq_operation operation = operation_of(d);
+    kq_shape whole;
+    kq_piece piece;
+    assert_int_equal(kq_shape_make(&operation, &errors, &whole), KQ_OK);
+    uint64_t left = (uint64_t)whole.G * whole.count[0] * whole.count[1];
+    bool is_empty = left == 0;
+    kq_cutter cutter = kq_cut_start(&operation, &whole, &device->capacity);
+    while (!is_empty && kq_cut_next(&cutter, &piece)) {
+        kq_needs own;
+        uint64_t records = (uint64_t)piece.shape.G * piece.shape.count[0] * piece.shape.count[1];
+        assert_true(kq_plan_fits(d->op, d->order, &piece.shape, &device->capacity.limits, &own));
+        assert_true(own.scratch_bytes <= piece.needs.scratch_bytes);
+        assert_true(piece.needs.scratch_bytes <= device->capacity.scratch_bytes);
+        assert_true(records > 0 && records <= left);
+        left -= records;
+    }
+    assert_true(left == 0 || is_empty);
+}
+
 unsigned char *property_run(kq_device *device, const drawn *d, kq_needs *needs)
 {
     side got = {.device = device};
@@ -166,6 +190,7 @@ unsigned char *property_run(kq_device *device, const drawn *d, kq_needs *needs)
     fill_side(&wanted, d);
     expect_ok(device, run_side(&got, d, needs));
     assert_null(needs->limit);
+    check_pieces(device, d);
     property_reset();
     got.result = run_side(&got, d, NULL);
     check_counts(needs, got.result);

@@ -147,7 +147,7 @@ static void draw_counts(uint64_t *state, drawn_size size, drawn *d)
     d->views[1].G = G;
 }
 
-static kq_operation operation_of(const drawn *d)
+kq_operation operation_of(const drawn *d)
 {
     kq_operation o = {
         .op = d->op,

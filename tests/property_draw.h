@@ -28,6 +28,9 @@ void draw_operation(uint64_t *state, drawn_size size, drawn *d);
 void free_drawn(drawn *d);
 void print_drawn(const drawn *d);
 
+// The same, each operand in a buffer of its own.
+kq_operation operation_of(const drawn *d);
+
 // One of `count` numbers from 0 on.
 uint64_t draw_below(uint64_t *state, uint64_t count);
 

@@ -175,7 +175,8 @@ static void go_through_buffers(rule_try *try, void *user)
     QUANTIZE(6, "values is a null buffer; with G = 3", c.values.buffer = RULES_NULL);
     QUANTIZE(6, "records is a null buffer; with G = 3", c.records.buffer = RULES_NULL);
     QUANTIZE_2(6, "status is a null buffer", c.status.buffer = RULES_NULL);
-    QUANTIZE_OK(6, c.values = c.records = c.status = (rule_operand){0});
+    QUANTIZE_OK(6, c.values = c.records = c.status = (rule_operand){.stride = 300});
+    QUANTIZE_OK(6, c.values = c.records = (rule_operand){.offset = PAST});
     DOT(6, "lhs is a null buffer; with G = 5", c.lhs.buffer = RULES_NULL);
     DOT(6, "rhs is a null buffer; with G = 5", c.rhs.buffer = RULES_NULL);
     DOT(6, "result is a null buffer", c.result.buffer = RULES_NULL);
@@ -183,8 +184,10 @@ static void go_through_buffers(rule_try *try, void *user)
         c.lhs.G = c.rhs.G = 0);
     DOT_2(6, "scratch is a null buffer", c.scratch.buffer = RULES_NULL);
     DOT_OK(6, c.lhs = c.rhs = c.scratch = (rule_operand){0});
-    DOT_OK(6, c.lhs.buffer = c.rhs.buffer = c.result.buffer = c.scratch.buffer = RULES_NULL,
-           c.repeat.count[0] = 0);
+    for (int k = 0; k < 2; k++) {
+        DOT_OK(6, c.lhs.buffer = c.rhs.buffer = c.result.buffer = c.scratch.buffer = RULES_NULL,
+               c.repeat.count[k] = 0, c.result.offset = PAST);
+    }
 
     QUANTIZE_3(7, "values is a buffer of another", c.values.buffer = RULES_FOREIGN);
     QUANTIZE_3(7, "records is a buffer of another", c.records.buffer = RULES_FOREIGN);

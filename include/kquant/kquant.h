@@ -182,16 +182,15 @@ typedef struct kq_needs {
     uint64_t needed;          // and what the operation needs of it
     uint32_t largest_G;       // the largest G that fits, all else equal
     uint32_t largest_count;   // the largest repeat.count[0] that fits, all else equal
-    uint64_t submission_count;  // level 3, which fits anything
-    uint64_t staged_bytes[3];   // the same, by binding: what none reaches and is copied for
+    uint64_t submission_count;  // level 3, which cuts what doesn't fit; and by binding
+    uint64_t staged_bytes[3];   // what none reaches, and is copied on the device
 } kq_needs;
 
 // --- Data: the kernels themselves
 
 typedef enum kq_api { KQ_API_REFERENCE = 0, KQ_API_VULKAN = 1, KQ_API_OPENCL = 2 } kq_api;
 
-// One SPIR-V module; its bindings, parameters and dispatch counts are in the installed
-// kernels.json.
+// One SPIR-V module; kernels.json, installed, has its bindings, parameters and dispatch counts.
 typedef struct kq_kernel {
     const char *name;  // "quantized_dot_terms.base": <kernel>.<variant>, the name used everywhere
     kq_api api;
@@ -209,7 +208,7 @@ KQ_API const kq_kernel *kq_kernels(size_t *count);
 
 // --- Own device
 
-// Finds a function that a loader exports, "vkGetInstanceProcAddr", "clGetPlatformIDs", ..., or
+// Finds a function that a loader exports, as "vkGetInstanceProcAddr" or "clGetPlatformIDs"; or
 // NULL.
 typedef void (*kq_proc)(void);
 typedef struct kq_lookup {
@@ -244,7 +243,7 @@ typedef struct kq_device_params {
     kq_errors errors;
 } kq_device_params;
 
-// One thread at a time for each device and its buffers. A null one is an error that nobody hears.
+// One thread at a time for each device and its buffers. Null: KQ_ERROR_ARGUMENT, without a report.
 typedef struct kq_device kq_device;
 
 // KQ_ERROR_ARGUMENT: the name is a part of several devices' names. KQ_ERROR_NO_DEVICE: of none.
