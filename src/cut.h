@@ -12,6 +12,7 @@ typedef struct kq_capacity {
                              // them bound by itself; UINT64_MAX: all buffers are one segment
     uint64_t scratch_bytes;  // the most that can be allocated
     uint64_t stage_bytes;    // an operand's part of the stage
+    uint64_t memory_bytes;   // all there is
     uint64_t work;           // the most of one submission, counted in records of dots
 } kq_capacity;
 

@@ -221,6 +221,12 @@ kq_result kq_buffer_create(kq_device *device, uint64_t bytes, kq_buffer **buffer
     }
     uint64_t segment = device->capacity.segment_bytes;
     uint64_t count = bytes / segment + (bytes % segment != 0);
+    if (bytes > device->capacity.memory_bytes) {
+        // Not tried: a system may hand out memory until it has none left for itself.
+        return kq_fail(&device->errors, KQ_ERROR_MEMORY,
+                       "bytes is %" PRIu64 "; the device has %" PRIu64 " bytes of memory", bytes,
+                       device->capacity.memory_bytes);
+    }
     kq_buffer *b = NULL;
     if (bytes <= INT64_MAX && count <= (SIZE_MAX - sizeof *b) / sizeof b->memory[0]) {
         b = malloc(sizeof *b + (size_t)count * sizeof b->memory[0]);

@@ -241,6 +241,7 @@ static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *
     opencl_device *d = device->self;
     cl_int code = CL_SUCCESS;
     cl_ulong max_bytes = 0;
+    cl_ulong memory_bytes = 0;
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 (cl_context_properties)e->platform, 0};
     code = d->cl.clGetDeviceInfo(e->device, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof max_bytes,
@@ -248,10 +249,16 @@ static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *
     if (code != CL_SUCCESS) {
         return kq_cl_fail(&device->errors, "clGetDeviceInfo(CL_DEVICE_MAX_MEM_ALLOC_SIZE)", code);
     }
+    code = d->cl.clGetDeviceInfo(e->device, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof memory_bytes,
+                                 &memory_bytes, NULL);
+    if (code != CL_SUCCESS) {
+        return kq_cl_fail(&device->errors, "clGetDeviceInfo(CL_DEVICE_GLOBAL_MEM_SIZE)", code);
+    }
     max_bytes = max_bytes < SIZE_MAX ? max_bytes : SIZE_MAX;
     max_bytes -= max_bytes % SEGMENT_UNIT;
     device->is_limited = true;
     device->capacity.limits = kq_opencl_limits;
+    device->capacity.memory_bytes = memory_bytes;
     device->capacity.segment_bytes = max_bytes > 0 ? max_bytes : SEGMENT_UNIT;
     device->capacity.scratch_bytes = device->capacity.segment_bytes;
     d->context = d->cl.clCreateContext(properties, 1, &e->device, NULL, NULL, &code);

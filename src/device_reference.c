@@ -28,6 +28,7 @@ static kq_result open_device(kq_device *device, uint32_t index, const kq_device_
     (void)index;
     (void)params;
     device->capacity.segment_bytes = UINT64_MAX;
+    device->capacity.memory_bytes = UINT64_MAX;
     return KQ_OK;
 }
 

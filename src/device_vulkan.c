@@ -507,6 +507,9 @@ static kq_result open_device(kq_device *device, uint32_t index, const kq_device_
     segment -= segment % SEGMENT_UNIT;
     device->is_limited = true;
     device->capacity.limits = kq_vulkan_limits(&properties.limits);
+    for (uint32_t i = 0; i < d->memory_properties.memoryHeapCount; i++) {
+        device->capacity.memory_bytes += d->memory_properties.memoryHeaps[i].size;
+    }
     device->capacity.segment_bytes = segment > 0 ? segment : SEGMENT_UNIT;
     device->capacity.scratch_bytes = device->capacity.segment_bytes;
     result = create_handle(d, &candidates[index]);
