@@ -21,7 +21,9 @@ typedef struct kq_vulkan_params {
     uint32_t ops;          // 1u << KQ_OP_*: the kernels to compile; 0: all
     VkPipelineCache pipeline_cache;          // optional
     const VkAllocationCallbacks *allocator;  // optional; for create and destroy, outlives the pack
-    kq_errors errors;                        // called on whatever thread a call fails on
+    PFN_vkVoidFunction set_debug_name;  // optional: vkSetDebugUtilsObjectNameEXT, called in create;
+                                        // pipelines get the names of their kernels
+    kq_errors errors;                   // called on whatever thread a call fails on
 } kq_vulkan_params;
 
 // Immutable once created: every call but destroy is safe on any number of threads at once.
