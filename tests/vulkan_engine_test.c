@@ -14,8 +14,6 @@
 #include "support.h"
 #include "vulkan_engine.h"
 
-#include "reference.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,24 +114,13 @@ static job open_quantize(engine *e, const engine_functions *vk, const kq_vulkan 
                          uint64_t seed)
 {
     const kq_view view = {.G = JOB_G};
-    const kq_errors errors = {0};
     job j = {.is_dot = false};
     lane_open(&j.lane, e, vk, pack);
     j.o = make_operands(e, JOB_G * KQ_BLOCK_BYTES, JOB_G * KQ_Q8_K_BYTES, 16, 4);
     draw_values(seed, JOB_G, j.o.at[KQ_VALUES].host);
     expect_unchanged(&j.o.at[KQ_VALUES]);
     j.quantize = quantize_of(&j.o, view, view, 0);
-    kq_operation operation = {
-        .op = KQ_OP_QUANTIZE,
-        .format = KQ_FORMAT_Q8_K,
-        .operands[KQ_VALUES] = {1, j.o.at[KQ_VALUES].bytes, view},
-        .operands[KQ_RECORDS] = {2, j.o.at[KQ_RECORDS].bytes, view},
-        .operands[KQ_STATUS] = {3, sizeof(kq_status), {0}},
-    };
-    kq_shape shape;
-    kq_status status = KQ_STATUS_PRESET;
-    assert_int_equal(kq_shape_make(&operation, &errors, &shape), KQ_OK);
-    kq_reference_quantize(&shape, j.o.at[KQ_VALUES].host, j.o.at[KQ_RECORDS].expected, &status);
+    expect_quantize(&j.o, &j.quantize);
     return j;
 }
 
@@ -325,9 +312,9 @@ static double median(double values[3])
     return values[2] < least ? least : values[2] > most ? most : values[2];
 }
 
-// Each pipeline is made with the cache. SwiftShader finds in it what it made of a module, which is
-// a third of the work, and compiled code for the same layout object alone, which a new pack never
-// has; lavapipe's holds nothing.
+// Each pipeline is made with the cache. Of SwiftShader's a new pack gets the optimised module,
+// which is a quarter of the work: compiled code is there for the same VkPipelineLayout alone.
+// Lavapipe's holds nothing.
 static void test_cache(void **state)
 {
     enum { TIMES = 3 };
@@ -335,31 +322,34 @@ static void test_cache(void **state)
     double cold[TIMES], warm[TIMES];
     kq_vulkan *packs[TIMES];
     kq_vulkan *pack = NULL;
+    long resident = 0;
     unsigned kernels =
         wrapped_vulkan_kernels(KQ_OP_QUANTIZE) + wrapped_vulkan_kernels(KQ_OP_QUANTIZED_DOT);
     kq_vulkan_params params = engine_pack_params(e);
-    long resident = resident_bytes();
+    VkPipelineCache cache = make_cache(e, NULL, 0);
+    params.pipeline_cache = cache;
+    time_create(&params, &pack);
+    kq_vulkan_destroy(&pack);
     wrapped_vulkan_reset(&e->wrapped);
-    for (int i = 0; i < TIMES; i++) {
+    for (unsigned i = 0; i < TIMES; i++) {
+        params.pipeline_cache = VK_NULL_HANDLE;
+        long before = resident_bytes();
         cold[i] = time_create(&params, &packs[i]);
+        resident += resident_bytes() - before;
+        assert_int_equal(e->wrapped.counts.with_cache, i * kernels);
+        params.pipeline_cache = cache;
+        warm[i] = time_create(&params, &pack);
+        assert_int_equal(e->wrapped.counts.with_cache, (i + 1) * kernels);
+        kq_vulkan_destroy(&pack);
     }
-    resident = resident_bytes() - resident;
-    assert_int_equal(e->wrapped.counts.with_cache, 0);
     for (int i = 0; i < TIMES; i++) {
         kq_vulkan_destroy(&packs[i]);
     }
-    params.pipeline_cache = make_cache(e, NULL, 0);
-    for (int i = 0; i <= TIMES; i++) {
-        double passed = time_create(&params, &pack);
-        warm[i > 0 ? i - 1 : 0] = passed;  // the first one filled it
-        kq_vulkan_destroy(&pack);
-    }
-    assert_int_equal(e->wrapped.counts.with_cache, (TIMES + 1) * kernels);
-    e->vk.vkDestroyPipelineCache(e->device, params.pipeline_cache, NULL);
+    e->vk.vkDestroyPipelineCache(e->device, cache, NULL);
     print_message("a pack: %.0f ms, %.1f MB; with a full cache %.0f ms\n", median(cold),
                   (double)resident / TIMES / 1e6, median(warm));
     if (strstr(e->device_name, "SwiftShader") != NULL) {
-        assert_true(median(cold) > 1.2 * median(warm));
+        assert_true(median(cold) > median(warm));
     }
 }
 
