@@ -276,7 +276,9 @@ static void test_frames(void **state)
     assert_int_equal(wrapped_vulkan_live(&e->wrapped), live);
     assert_int_equal(heap.calls, calls);
     assert_int_equal(heap.blocks, blocks);
+#ifndef __SANITIZE_ADDRESS__  // which keeps what is freed
     assert_true(resident <= MOST_BYTES);
+#endif
     assert_int_equal(e->report.count, 0);
     close_jobs(jobs, e);
 }
