@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Adds what the kernels' compilers made to the tarball of `meson dist`, which runs this.
 
-dist.py MESON KQUANT.C API:MODULE...    writes generated/kquant.c and generated/API/MODULE
+dist.py KQUANT.C API:MODULE...    writes generated/kquant.c and generated/API/MODULE
 """
 import os
 import shutil
@@ -11,14 +11,14 @@ from pathlib import Path
 
 
 def main():
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
-    meson, amalgamation, *specs = sys.argv[1:]
+    amalgamation, *specs = sys.argv[1:]
     modules = [spec.split(':', 1) for spec in specs]
     if {api for api, _ in modules} != {'vulkan', 'opencl'}:
         sys.exit('dist.py: a tarball has the modules of both Vulkan and OpenCL; this build has not')
     # What the build folder holds may be older than the sources.
-    subprocess.run([meson, 'compile', '-C', os.environ['MESON_BUILD_ROOT'], 'kquant.c'], check=True)
+    subprocess.run(['meson', 'compile', '-C', os.environ['MESON_BUILD_ROOT'], 'kquant.c'], check=True)
     generated = Path(os.environ['MESON_PROJECT_DIST_ROOT']) / 'generated'
     for folder, path in [('.', amalgamation), *modules]:
         (generated / folder).mkdir(parents=True, exist_ok=True)
