@@ -39,7 +39,8 @@ static void reference_close(kq_device *device)
 
 static kq_result reference_memory_create(kq_device *device, uint64_t bytes, void **memory)
 {
-    *memory = bytes <= SIZE_MAX ? malloc((size_t)bytes) : NULL;
+    // No malloc gives more, and checkers of memory report the attempt.
+    *memory = bytes <= PTRDIFF_MAX ? malloc((size_t)bytes) : NULL;
     return *memory != NULL ? KQ_OK
                            : kq_fail(&device->errors, KQ_ERROR_MEMORY,
                                      "out of host memory for a buffer of %" PRIu64 " bytes", bytes);

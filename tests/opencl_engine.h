@@ -30,6 +30,7 @@
     f(clGetEventInfo)                                                                              \
     f(clWaitForEvents)                                                                             \
     f(clReleaseEvent)                                                                              \
+    f(clFlush)                                                                                     \
     f(clFinish)
 // clang-format on
 

@@ -23,7 +23,8 @@
 typedef struct fixture {
     engine_options options;
     engine engine;
-    cl_event gate;  // what is enqueued behind it waits; NULL: none
+    cl_event gate;        // what is enqueued behind it waits; NULL: none
+    bool runs_one_queue;  // the driver gets mixed up if it runs two at once
 } fixture;
 
 static fixture shared;
@@ -290,6 +291,141 @@ static void test_unordered_pipeline(void **state)
     }
 }
 
+// --- Neighbours that share words, written by commands that no event orders
+
+enum { NEIGHBOURS = 40, NEIGHBOUR_ROUNDS = 64 };
+
+// What two queues hold behind the gate, or one that has no order, starts together.
+static void run_side_by_side(fixture *f, const cl_command_queue queues[2])
+{
+    const engine_functions *cl = &f->engine.cl;
+    for (int i = 0; i < 2 && !f->runs_one_queue; i++) {
+        assert_int_equal(cl->clFlush(queues[i]), CL_SUCCESS);
+    }
+    open_gate(f);
+    assert_int_equal(cl->clFinish(queues[0]), CL_SUCCESS);
+    assert_int_equal(cl->clFinish(queues[1]), CL_SUCCESS);
+}
+
+// The records of one command lie between those of the other, so that all words that two records
+// share are of both commands. Every other command is one workgroup: the two then take two threads
+// of a driver that gives all its threads to one command first.
+static void quantize_side_by_side(fixture *f, const cl_command_queue queues[2], int rounds)
+{
+    const kq_status presets[] = {KQ_STATUS_PRESET, KQ_STATUS_PRESET};
+    engine *e = &f->engine;
+    operands o = operands_make(e, 2 * NEIGHBOURS * KQ_BLOCK_BYTES,
+                               2 * NEIGHBOURS * KQ_Q8_K_BYTES + 8, 40, 0);
+    unsigned char *values = malloc(2 * NEIGHBOURS * KQ_BLOCK_BYTES);
+    assert_non_null(values);
+    for (int round = 0; round < rounds; round++) {
+        const uint32_t G = round % 2 == 0 ? 4 : NEIGHBOURS;
+        kq_opencl_quantize ops[2];
+        draw_values((uint64_t)round, 2 * NEIGHBOURS, values);
+        operand_fill(e, &o.at[KQ_VALUES], 0, values, 2 * NEIGHBOURS * KQ_BLOCK_BYTES);
+        operand_fill(e, &o.at[KQ_RECORDS], 0, NULL, 0);
+        operand_fill(e, &o.at[KQ_STATUS], 4, presets, sizeof presets);
+        const cl_event gate = make_gate(f);
+        for (uint64_t k = 0; k < 2; k++) {
+            const kq_view from = {.offset = k * NEIGHBOURS * KQ_BLOCK_BYTES, .G = G};
+            const kq_view to = {.offset = 1 + (uint64_t)round % 3 + k * KQ_Q8_K_BYTES,
+                                .stride = 2 * KQ_Q8_K_BYTES,
+                                .G = G};
+            ops[k] = quantize_of(&o, from, to, 4 + k * sizeof(kq_status));
+            expect_quantize(&o, &ops[k]);
+            engine_expect_ok(
+                e, kq_opencl_quantize_enqueue(e->pack, &ops[k], queues[k], 1, &gate, NULL));
+        }
+        run_side_by_side(f, queues);
+        for (int i = 0; i <= KQ_STATUS; i++) {
+            operand_check(e, &o.at[i], "quantize, side by side");
+        }
+    }
+    operands_destroy(e, &o);
+    free(values);
+}
+
+// The same of results. In every other round the dots have no records: zeros are one launch, so that
+// both commands store results, and many, as soon as they start.
+static void dot_side_by_side(fixture *f, const cl_command_queue queues[2], int rounds)
+{
+    enum { G = 3, SCRATCH = 8 * G * NEIGHBOURS, ZEROS = 4000 };
+    engine *e = &f->engine;
+    operands o = operands_make(e, NEIGHBOURS * G * KQ_Q4_K_BYTES, G * KQ_Q8_K_BYTES, 8 * ZEROS + 8,
+                               2 * SCRATCH);
+    unsigned char *lhs = malloc(NEIGHBOURS * G * KQ_Q4_K_BYTES);
+    unsigned char rhs[G * KQ_Q8_K_BYTES];
+    assert_non_null(lhs);
+    for (int round = 0; round < rounds; round++) {
+        const kq_view view = {.G = round % 2 == 0 ? 0 : G};
+        const kq_repeat repeat = {.count = {view.G == 0 ? ZEROS : NEIGHBOURS, 1},
+                                  .lhs_step = {G * KQ_Q4_K_BYTES},
+                                  .result_step = {8}};
+        kq_opencl_quantized_dot ops[2];
+        draw_q4_k(2 * (uint64_t)round, NEIGHBOURS * G, lhs);
+        draw_q8_k(2 * (uint64_t)round + 1, G, rhs);
+        operand_fill(e, &o.at[KQ_LHS], 0, lhs, NEIGHBOURS * G * KQ_Q4_K_BYTES);
+        operand_fill(e, &o.at[KQ_RHS], 0, rhs, sizeof rhs);
+        operand_fill(e, &o.at[KQ_RESULT], 0, NULL, 0);
+        const cl_event gate = make_gate(f);
+        for (uint32_t k = 0; k < 2; k++) {
+            ops[k] = dot_of(&o, (kq_order)((k + (unsigned)round / 2) % 2), view, view,
+                            1 + (uint64_t)round % 3 + 4 * k);
+            ops[k].scratch.offset = k * SCRATCH;
+            ops[k].repeat = &repeat;
+            expect_dot(&o, &ops[k]);
+            engine_expect_ok(
+                e, kq_opencl_quantized_dot_enqueue(e->pack, &ops[k], queues[k], 1, &gate, NULL));
+        }
+        run_side_by_side(f, queues);
+        for (int i = 0; i <= KQ_RESULT; i++) {
+            operand_check(e, &o.at[i], "dots, side by side");
+        }
+    }
+    operands_destroy(e, &o);
+    free(lhs);
+}
+
+static void check_side_by_side(fixture *f, cl_command_queue first, cl_command_queue second)
+{
+    const cl_command_queue queues[2] = {first, second};
+    const int rounds = f->options.is_quick ? 4 : NEIGHBOUR_ROUNDS;
+    quantize_side_by_side(f, queues, rounds);
+    dot_side_by_side(f, queues, rounds);
+}
+
+static void test_unordered_neighbours(void **state)
+{
+    fixture *f = *state;
+    if (f->engine.unordered == NULL) {
+        print_message("left out: the driver has no out-of-order queue\n");
+        skip();
+    }
+    check_side_by_side(f, f->engine.unordered, f->engine.unordered);
+}
+
+static void test_neighbours_of_two_queues(void **state)
+{
+    fixture *f = *state;
+    engine *e = &f->engine;
+    cl_int code = CL_SUCCESS;
+    cl_command_queue second = e->cl.clCreateCommandQueue(e->context, e->device, 0, &code);
+    assert_int_equal(code, CL_SUCCESS);
+    // Rusticl of Mesa 22.3 then loses commands and takes arguments of others, also where two
+    // commands share no buffer.
+    cl_platform_id platform = NULL;
+    char name[256] = "";
+    e->cl.clGetDeviceInfo(e->device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL);
+    e->cl.clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL);
+    f->runs_one_queue = strcmp(name, "rusticl") == 0;
+    if (f->runs_one_queue) {
+        print_message("left out: two queues of rusticl at once; one runs after the other\n");
+    }
+    check_side_by_side(f, e->queue, second);
+    f->runs_one_queue = false;
+    e->cl.clReleaseCommandQueue(second);
+}
+
 // --- Programs from source and from SPIR-V
 
 static bool info_holds(const engine *e, cl_device_info info, const char *text)
@@ -453,6 +589,8 @@ int main(int argc, char **argv)
             cmocka_unit_test_teardown(test_nothing, open_gate_at_last),
             cmocka_unit_test_teardown(test_pipeline, open_gate_at_last),
             cmocka_unit_test_teardown(test_unordered_pipeline, open_gate_at_last),
+            cmocka_unit_test_teardown(test_unordered_neighbours, open_gate_at_last),
+            cmocka_unit_test_teardown(test_neighbours_of_two_queues, open_gate_at_last),
             cmocka_unit_test(test_programs),
             cmocka_unit_test(test_threads),
             cmocka_unit_test(test_close),

@@ -288,10 +288,16 @@ void lane_end(engine_lane *lane, bool is_secondary)
 
 void engine_run(engine *e, const engine_functions *vk, VkCommandBuffer primary)
 {
+    engine_run_all(e, vk, 1, &primary);
+}
+
+void engine_run_all(engine *e, const engine_functions *vk, uint32_t count,
+                    const VkCommandBuffer *primaries)
+{
     VkSubmitInfo submit = {
         .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
-        .commandBufferCount = 1,
-        .pCommandBuffers = &primary,
+        .commandBufferCount = count,
+        .pCommandBuffers = primaries,
     };
     assert_int_equal(vk->vkResetFences(e->device, 1, &e->fence), VK_SUCCESS);
     assert_int_equal(vk->vkQueueSubmit(e->queue, 1, &submit, e->fence), VK_SUCCESS);
@@ -481,4 +487,23 @@ void expect_dot(operands *o, const kq_vulkan_quantized_dot *op)
     assert_int_equal(kq_shape_make(&operation, &errors, &shape), KQ_OK);
     kq_reference_dot(&shape, op->order, o->at[KQ_LHS].host, o->at[KQ_RHS].host,
                      o->at[KQ_RESULT].expected);
+}
+
+void expect_quantize(operands *o, const kq_vulkan_quantize *op)
+{
+    report report = {0};
+    const kq_errors errors = report_errors(&report);
+    kq_shape shape;
+    kq_status status = KQ_STATUS_PRESET;
+    kq_operation operation = {
+        .op = KQ_OP_QUANTIZE,
+        .format = op->format,
+        .operands[KQ_VALUES] = {1, o->at[KQ_VALUES].bytes, op->values.view},
+        .operands[KQ_RECORDS] = {2, o->at[KQ_RECORDS].bytes, op->records.view},
+        .operands[KQ_STATUS] = {3, o->at[KQ_STATUS].bytes, {.offset = op->status.offset}},
+    };
+    assert_int_equal(kq_shape_make(&operation, &errors, &shape), KQ_OK);
+    kq_reference_quantize(&shape, o->at[KQ_VALUES].host, o->at[KQ_RECORDS].expected, &status);
+    expect_status(&o->at[KQ_STATUS], op->status.offset, status.lowest_bad, status.bad_count,
+                  status.done_count);
 }

@@ -107,8 +107,11 @@ VkCommandBuffer lane_begin(engine_lane *lane, bool is_secondary);
 void lane_barrier(const engine_lane *lane, VkCommandBuffer commands);
 void lane_end(engine_lane *lane, bool is_secondary);
 
-// Submits the primary buffer and waits; what was written is then there for the host.
+// Submits the primary buffer, or several at once, and waits; what was written is then there for the
+// host.
 void engine_run(engine *e, const engine_functions *vk, VkCommandBuffer primary);
+void engine_run_all(engine *e, const engine_functions *vk, uint32_t count,
+                    const VkCommandBuffer *primaries);
 
 // A buffer, as the host sees it, and as it should be after the work.
 typedef struct operand {
@@ -142,8 +145,10 @@ kq_vulkan_quantized_dot dot_of(const operands *o, kq_order order, kq_view lhs, k
 kq_vulkan_quantize quantize_of(const operands *o, kq_view values, kq_view records,
                                uint64_t status_offset);
 
-// Puts what the reference makes of the operands into what is expected of the result.
+// Puts what the reference makes of the operands into what is expected of result, or of records and
+// status.
 void expect_dot(operands *o, const kq_vulkan_quantized_dot *op);
+void expect_quantize(operands *o, const kq_vulkan_quantize *op);
 
 // Presets status, and says what is expected of it.
 void fill_status(operand *status, uint64_t offset);

@@ -1,0 +1,22 @@
+#!/bin/sh
+# usage: valgrind_test.sh API_TEST RULES_TEST HEADER KQUANT
+#
+# The host code of the reference under valgrind: no byte is read that nobody wrote, none past its
+# end, none is lost. Run where no loader finds a driver, for drivers lose some of their own.
+set -eu
+
+command -v valgrind >/dev/null || { echo "valgrind_test: no valgrind"; exit 77; }
+api_test=$1
+rules_test=$2
+header=$3
+kquant=$4
+
+check()
+{
+    echo "== $*"
+    valgrind --quiet --error-exitcode=1 --leak-check=full "$@"
+}
+
+check "$api_test"
+check "$rules_test" "$header"
+check "$kquant" check --device=reference '--filter=*.base.*-everything-odd*'
