@@ -18,7 +18,7 @@ static bool is_dot(const kq_cutter *c)
     return c->operation->op == KQ_OP_QUANTIZED_DOT;
 }
 
-static bool is_values(const kq_piece *piece, int role)
+static bool holds_values(const kq_piece *piece, int role)
 {
     return piece->op == KQ_OP_QUANTIZE && role == KQ_VALUES;
 }
@@ -113,7 +113,7 @@ static bool may_stage(const kq_cutter *c, const kq_shape *source, int role)
 static void stage(const kq_cutter *c, kq_piece *piece, int role)
 {
     kq_extent *e = &piece->shape.extents[role];
-    if (is_values(piece, role)) {
+    if (holds_values(piece, role)) {
         e->size = KQ_BLOCK_BYTES;
         piece->shape.value_stride = 4;
     }
@@ -342,7 +342,7 @@ uint64_t kq_piece_segment(const kq_piece *piece, int role, const kq_capacity *ca
 // The f32 values of a block that lie apart are runs of their own.
 static uint32_t runs_of_item(const kq_piece *piece, int role)
 {
-    return is_values(piece, role) && piece->source.value_stride != 4 ? KQ_BLOCK : 1;
+    return holds_values(piece, role) && piece->source.value_stride != 4 ? KQ_BLOCK : 1;
 }
 
 uint32_t kq_piece_run_count(const kq_piece *piece, int role)
@@ -376,7 +376,7 @@ kq_view kq_piece_view(const kq_piece *piece, int role)
         .stride = e->stride == 0 ? KQ_BROADCAST : e->stride,
         .G = piece->shape.G,
     };
-    if (is_values(piece, role)) {
+    if (holds_values(piece, role)) {
         uint64_t stride = piece->shape.value_stride;
         view.value_stride = stride == 0 ? KQ_BROADCAST : stride;
     }

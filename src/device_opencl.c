@@ -10,7 +10,7 @@
 #include <string.h>
 
 // clang-format off
-#define FUNCTIONS(f)                                                                               \
+#define OPENCL_DEVICE_FUNCTIONS(f)                                                                 \
     f(clGetPlatformIDs)                                                                            \
     f(clGetPlatformInfo)                                                                           \
     f(clGetDeviceIDs)                                                                              \
@@ -29,12 +29,12 @@
     f(clReleaseEvent)
 // clang-format on
 
-typedef struct functions {
-    FUNCTIONS(KQ_CL_MEMBER)
-} functions;
+typedef struct opencl_functions {
+    OPENCL_DEVICE_FUNCTIONS(KQ_CL_MEMBER)
+} opencl_functions;
 
 typedef struct opencl_device {
-    functions cl;
+    opencl_functions cl;
     cl_context context;
     cl_command_queue queue;
     kq_opencl *pack;
@@ -45,7 +45,7 @@ typedef struct opencl_device {
 } opencl_device;
 
 // Of which a segment of a buffer is a multiple.
-enum { SEGMENT_UNIT = 4096 };
+enum { OPENCL_SEGMENT_UNIT = 4096 };
 
 // --- The devices present
 
@@ -54,17 +54,17 @@ typedef struct entry {
     cl_device_id device;
 } entry;
 
-static bool find_functions(functions *cl, const kq_lookup *lookup)
+static bool find_opencl_functions(opencl_functions *cl, const kq_lookup *lookup)
 {
     bool found = lookup->fn != NULL;
 #define FIND(name) found = found && KQ_CL_FIND(cl, lookup, name) != NULL;
-    FUNCTIONS(FIND)
+    OPENCL_DEVICE_FUNCTIONS(FIND)
 #undef FIND
     return found;
 }
 
 // Appends a platform's devices; one that has none, or fails, adds none.
-static kq_result add_devices(const functions *cl, cl_platform_id platform, entry **entries,
+static kq_result add_devices(const opencl_functions *cl, cl_platform_id platform, entry **entries,
                              uint32_t *count)
 {
     cl_uint added = 0;
@@ -91,7 +91,7 @@ static kq_result add_devices(const functions *cl, cl_platform_id platform, entry
 }
 
 // All devices in the order of platforms, then of each platform's devices. *entries is to be freed.
-static kq_result find_devices(const functions *cl, entry **entries, uint32_t *count)
+static kq_result find_devices(const opencl_functions *cl, entry **entries, uint32_t *count)
 {
     cl_uint platform_count = 0;
     kq_result result = KQ_OK;
@@ -113,7 +113,8 @@ static kq_result find_devices(const functions *cl, entry **entries, uint32_t *co
     return result;
 }
 
-static char *platform_text(const functions *cl, cl_platform_id platform, cl_platform_info info)
+static char *platform_text(const opencl_functions *cl, cl_platform_id platform,
+                           cl_platform_info info)
 {
     size_t bytes = 0;
     char *text = NULL;
@@ -139,7 +140,8 @@ static const char *trim(char *text)
     return text + strspn(text, " \t\r\n");
 }
 
-static void describe(const functions *cl, const entry *e, uint32_t index, kq_device_info *info)
+static void describe(const opencl_functions *cl, const entry *e, uint32_t index,
+                     kq_device_info *info)
 {
     cl_device_type type = 0;
     cl_bool shares_memory = CL_TRUE;
@@ -176,14 +178,14 @@ static void describe(const functions *cl, const entry *e, uint32_t index, kq_dev
     free(platform);
 }
 
-static kq_result list(const kq_lookup *lookup, kq_device_info *infos, uint32_t capacity,
-                      uint32_t *count)
+static kq_result opencl_list(const kq_lookup *lookup, kq_device_info *infos, uint32_t capacity,
+                             uint32_t *count)
 {
-    functions cl;
+    opencl_functions cl;
     entry *entries;
     const kq_lookup system = kq_opencl_lookup(lookup);
     *count = 0;
-    if (!find_functions(&cl, &system)) {
+    if (!find_opencl_functions(&cl, &system)) {
         return KQ_OK;
     }
     kq_result result = find_devices(&cl, &entries, count);
@@ -196,7 +198,7 @@ static kq_result list(const kq_lookup *lookup, kq_device_info *infos, uint32_t c
 
 // --- A device
 
-static void close_device(kq_device *device)
+static void opencl_close(kq_device *device)
 {
     opencl_device *d = device->self;
     device->self = NULL;
@@ -222,7 +224,7 @@ static void close_device(kq_device *device)
     free(d);
 }
 
-static kq_result create_memory(const kq_device *device, uint64_t bytes, cl_mem *memory)
+static kq_result opencl_create_memory(const kq_device *device, uint64_t bytes, cl_mem *memory)
 {
     const opencl_device *d = device->self;
     cl_int code = CL_SUCCESS;
@@ -255,11 +257,11 @@ static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *
         return kq_cl_fail(&device->errors, "clGetDeviceInfo(CL_DEVICE_GLOBAL_MEM_SIZE)", code);
     }
     max_bytes = max_bytes < SIZE_MAX ? max_bytes : SIZE_MAX;
-    max_bytes -= max_bytes % SEGMENT_UNIT;
+    max_bytes -= max_bytes % OPENCL_SEGMENT_UNIT;
     device->is_limited = true;
     device->capacity.limits = kq_opencl_limits;
     device->capacity.memory_bytes = memory_bytes;
-    device->capacity.segment_bytes = max_bytes > 0 ? max_bytes : SEGMENT_UNIT;
+    device->capacity.segment_bytes = max_bytes > 0 ? max_bytes : OPENCL_SEGMENT_UNIT;
     device->capacity.scratch_bytes = device->capacity.segment_bytes;
     d->context = d->cl.clCreateContext(properties, 1, &e->device, NULL, NULL, &code);
     if (d->context == NULL || code != CL_SUCCESS) {
@@ -277,10 +279,10 @@ static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *
         .errors = device->errors,
     };
     kq_result result = kq_opencl_create(&pack, &d->pack);
-    return result != KQ_OK ? result : create_memory(device, sizeof(kq_status), &d->status);
+    return result != KQ_OK ? result : opencl_create_memory(device, sizeof(kq_status), &d->status);
 }
 
-static kq_result open_device(kq_device *device, uint32_t index, const kq_device_params *params)
+static kq_result opencl_open(kq_device *device, uint32_t index, const kq_device_params *params)
 {
     const kq_lookup lookup = kq_opencl_lookup(&params->lookup);
     entry *entries = NULL;
@@ -291,7 +293,7 @@ static kq_result open_device(kq_device *device, uint32_t index, const kq_device_
     if (d == NULL) {
         return kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for a device");
     }
-    if (!find_functions(&d->cl, &lookup)) {
+    if (!find_opencl_functions(&d->cl, &lookup)) {
         result = kq_fail(&device->errors, KQ_ERROR_NO_DEVICE, "no OpenCL loader");
         goto fail;
     }
@@ -314,28 +316,28 @@ static kq_result open_device(kq_device *device, uint32_t index, const kq_device_
     return KQ_OK;
 fail:
     free(entries);
-    close_device(device);
+    opencl_close(device);
     return result;
 }
 
 // --- Buffers
 
-static kq_result memory_create(kq_device *device, uint64_t bytes, void **memory)
+static kq_result opencl_memory_create(kq_device *device, uint64_t bytes, void **memory)
 {
     cl_mem made = NULL;
-    kq_result result = create_memory(device, bytes, &made);
+    kq_result result = opencl_create_memory(device, bytes, &made);
     *memory = made;
     return result;
 }
 
-static void memory_destroy(kq_device *device, void *memory)
+static void opencl_memory_destroy(kq_device *device, void *memory)
 {
     const opencl_device *d = device->self;
     d->cl.clReleaseMemObject(memory);
 }
 
-static kq_result upload(kq_device *device, void *memory, uint64_t offset, const void *data,
-                        uint64_t bytes)
+static kq_result opencl_upload(kq_device *device, void *memory, uint64_t offset, const void *data,
+                               uint64_t bytes)
 {
     const opencl_device *d = device->self;
     cl_int code = d->cl.clEnqueueWriteBuffer(d->queue, memory, CL_TRUE, (size_t)offset,
@@ -343,8 +345,8 @@ static kq_result upload(kq_device *device, void *memory, uint64_t offset, const 
     return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueWriteBuffer", code);
 }
 
-static kq_result download(kq_device *device, void *memory, uint64_t offset, void *data,
-                          uint64_t bytes)
+static kq_result opencl_download(kq_device *device, void *memory, uint64_t offset, void *data,
+                                 uint64_t bytes)
 {
     const opencl_device *d = device->self;
     cl_int code = d->cl.clEnqueueReadBuffer(d->queue, memory, CL_TRUE, (size_t)offset,
@@ -355,8 +357,8 @@ static kq_result download(kq_device *device, void *memory, uint64_t offset, void
 // --- Operations
 
 // Copies the runs of a staged operand, in order after all that was enqueued.
-static kq_result copy_runs(kq_device *device, const kq_buffer *buffer, const kq_piece *piece,
-                           int role, bool is_input)
+static kq_result opencl_copy_runs(kq_device *device, const kq_buffer *buffer, const kq_piece *piece,
+                                  int role, bool is_input)
 {
     const opencl_device *d = device->self;
     cl_int code = CL_SUCCESS;
@@ -377,18 +379,19 @@ static kq_result copy_runs(kq_device *device, const kq_buffer *buffer, const kq_
     return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueCopyBuffer", code);
 }
 
-static kq_result need_stage(kq_device *device, const kq_piece *piece)
+static kq_result opencl_need_stage(kq_device *device, const kq_piece *piece)
 {
     opencl_device *d = device->self;
     bool is_needed = piece->is_staged[0] || piece->is_staged[1] || piece->is_staged[2];
     return is_needed && d->stage == NULL
-               ? create_memory(device, KQ_BINDING_COUNT * device->capacity.stage_bytes, &d->stage)
+               ? opencl_create_memory(device, KQ_BINDING_COUNT * device->capacity.stage_bytes,
+                                      &d->stage)
                : KQ_OK;
 }
 
 // The memory that an operand is bound in; NULL where it isn't used.
-static cl_mem bound(const kq_device *device, const kq_buffer *buffer, const kq_piece *piece,
-                    int role)
+static cl_mem opencl_bound(const kq_device *device, const kq_buffer *buffer, const kq_piece *piece,
+                           int role)
 {
     const opencl_device *d = device->self;
     bool is_used = role == KQ_RESULT || piece->shape.G > 0;
@@ -400,7 +403,7 @@ static cl_mem bound(const kq_device *device, const kq_buffer *buffer, const kq_p
 
 // Waits for all work and releases event, the kernels' last, or NULL. A driver may end a command
 // with an error and yet finish well. `so_far` goes before what is found here.
-static kq_result finish(const kq_device *device, cl_event event, kq_result so_far)
+static kq_result opencl_finish(const kq_device *device, cl_event event, kq_result so_far)
 {
     const opencl_device *d = device->self;
     cl_int status = CL_COMPLETE;
@@ -423,31 +426,32 @@ static kq_result finish(const kq_device *device, cl_event event, kq_result so_fa
     return status >= 0 ? KQ_OK : kq_cl_fail(&device->errors, "a kernel's execution", status);
 }
 
-static kq_result quantize(kq_device *device, const kq_quantize_args *args, const kq_piece *piece,
-                          kq_status *status)
+static kq_result opencl_quantize(kq_device *device, const kq_quantize_args *args,
+                                 const kq_piece *piece, kq_status *status)
 {
     const opencl_device *d = device->self;
     const kq_buffer *values = args->values.buffer;
     const kq_buffer *records = args->records.buffer;
     cl_event event = NULL;
-    kq_result result = need_stage(device, piece);
+    kq_result result = opencl_need_stage(device, piece);
     const kq_opencl_quantize op = {
         .format = args->format,
-        .values = {bound(device, values, piece, KQ_VALUES), kq_piece_view(piece, KQ_VALUES)},
-        .records = {bound(device, records, piece, KQ_RECORDS), kq_piece_view(piece, KQ_RECORDS)},
+        .values = {opencl_bound(device, values, piece, KQ_VALUES), kq_piece_view(piece, KQ_VALUES)},
+        .records = {opencl_bound(device, records, piece, KQ_RECORDS),
+                    kq_piece_view(piece, KQ_RECORDS)},
         .status = {.buffer = d->status},
     };
-    result = result != KQ_OK ? result : copy_runs(device, values, piece, KQ_VALUES, true);
-    result = result != KQ_OK ? result : upload(device, d->status, 0, status, sizeof *status);
+    result = result != KQ_OK ? result : opencl_copy_runs(device, values, piece, KQ_VALUES, true);
+    result = result != KQ_OK ? result : opencl_upload(device, d->status, 0, status, sizeof *status);
     if (result == KQ_OK) {
         result = kq_opencl_quantize_enqueue(d->pack, &op, d->queue, 0, NULL, &event);
     }
-    result = result != KQ_OK ? result : copy_runs(device, records, piece, KQ_RECORDS, false);
-    result = finish(device, event, result);
-    return result != KQ_OK ? result : download(device, d->status, 0, status, sizeof *status);
+    result = result != KQ_OK ? result : opencl_copy_runs(device, records, piece, KQ_RECORDS, false);
+    result = opencl_finish(device, event, result);
+    return result != KQ_OK ? result : opencl_download(device, d->status, 0, status, sizeof *status);
 }
 
-static kq_result grow_scratch(kq_device *device, uint64_t bytes)
+static kq_result opencl_grow_scratch(kq_device *device, uint64_t bytes)
 {
     opencl_device *d = device->self;
     cl_mem memory = NULL;
@@ -460,7 +464,7 @@ static kq_result grow_scratch(kq_device *device, uint64_t bytes)
     }
     d->scratch = NULL;
     d->scratch_bytes = 0;
-    kq_result result = create_memory(device, bytes, &memory);
+    kq_result result = opencl_create_memory(device, bytes, &memory);
     if (result == KQ_OK) {
         d->scratch = memory;
         d->scratch_bytes = bytes;
@@ -468,48 +472,49 @@ static kq_result grow_scratch(kq_device *device, uint64_t bytes)
     return result;
 }
 
-static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
-                               const kq_piece *piece)
+static kq_result opencl_quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
+                                      const kq_piece *piece)
 {
     const opencl_device *d = device->self;
     const kq_buffer *lhs = args->lhs.buffer;
     const kq_buffer *rhs = args->rhs.buffer;
     const kq_repeat repeat = kq_piece_repeat(piece);
     cl_event event = NULL;
-    kq_result result = need_stage(device, piece);
-    result = result != KQ_OK ? result : grow_scratch(device, piece->needs.scratch_bytes);
+    kq_result result = opencl_need_stage(device, piece);
+    result = result != KQ_OK ? result : opencl_grow_scratch(device, piece->needs.scratch_bytes);
     const kq_opencl_quantized_dot op = {
         .lhs_format = args->lhs_format,
         .rhs_format = args->rhs_format,
         .acc = args->acc,
         .order = args->order,
-        .lhs = {bound(device, lhs, piece, KQ_LHS), kq_piece_view(piece, KQ_LHS)},
-        .rhs = {bound(device, rhs, piece, KQ_RHS), kq_piece_view(piece, KQ_RHS)},
-        .result = {bound(device, args->result, piece, KQ_RESULT),
+        .lhs = {opencl_bound(device, lhs, piece, KQ_LHS), kq_piece_view(piece, KQ_LHS)},
+        .rhs = {opencl_bound(device, rhs, piece, KQ_RHS), kq_piece_view(piece, KQ_RHS)},
+        .result = {opencl_bound(device, args->result, piece, KQ_RESULT),
                    piece->shape.extents[KQ_RESULT].offset},
         .scratch = {.buffer = d->scratch},
         .repeat = &repeat,
         .part = &piece->shape.part,
     };
-    result = result != KQ_OK ? result : copy_runs(device, lhs, piece, KQ_LHS, true);
-    result = result != KQ_OK ? result : copy_runs(device, rhs, piece, KQ_RHS, true);
+    result = result != KQ_OK ? result : opencl_copy_runs(device, lhs, piece, KQ_LHS, true);
+    result = result != KQ_OK ? result : opencl_copy_runs(device, rhs, piece, KQ_RHS, true);
     if (result == KQ_OK) {
         result = kq_opencl_quantized_dot_enqueue(d->pack, &op, d->queue, 0, NULL, &event);
     }
-    result = result != KQ_OK ? result : copy_runs(device, args->result, piece, KQ_RESULT, false);
-    return finish(device, event, result);
+    result =
+        result != KQ_OK ? result : opencl_copy_runs(device, args->result, piece, KQ_RESULT, false);
+    return opencl_finish(device, event, result);
 }
 
 const kq_backend kq_opencl_backend = {
     .api = KQ_API_OPENCL,
     .name = "opencl",
-    .list = list,
-    .open = open_device,
-    .close = close_device,
-    .memory_create = memory_create,
-    .memory_destroy = memory_destroy,
-    .upload = upload,
-    .download = download,
-    .quantize = quantize,
-    .quantized_dot = quantized_dot,
+    .list = opencl_list,
+    .open = opencl_open,
+    .close = opencl_close,
+    .memory_create = opencl_memory_create,
+    .memory_destroy = opencl_memory_destroy,
+    .upload = opencl_upload,
+    .download = opencl_download,
+    .quantize = opencl_quantize,
+    .quantized_dot = opencl_quantized_dot,
 };

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static kq_result list(const kq_lookup *lookup, kq_device_info *infos, uint32_t capacity,
-                      uint32_t *count)
+static kq_result reference_list(const kq_lookup *lookup, kq_device_info *infos, uint32_t capacity,
+                                uint32_t *count)
 {
     (void)lookup;
     *count = 1;
@@ -23,7 +23,7 @@ static kq_result list(const kq_lookup *lookup, kq_device_info *infos, uint32_t c
     return KQ_OK;
 }
 
-static kq_result open_device(kq_device *device, uint32_t index, const kq_device_params *params)
+static kq_result reference_open(kq_device *device, uint32_t index, const kq_device_params *params)
 {
     (void)index;
     (void)params;
@@ -32,12 +32,12 @@ static kq_result open_device(kq_device *device, uint32_t index, const kq_device_
     return KQ_OK;
 }
 
-static void close_device(kq_device *device)
+static void reference_close(kq_device *device)
 {
     (void)device;
 }
 
-static kq_result memory_create(kq_device *device, uint64_t bytes, void **memory)
+static kq_result reference_memory_create(kq_device *device, uint64_t bytes, void **memory)
 {
     // No malloc gives more, and checkers of memory report the attempt.
     *memory = bytes <= PTRDIFF_MAX ? malloc((size_t)bytes) : NULL;
@@ -46,22 +46,22 @@ static kq_result memory_create(kq_device *device, uint64_t bytes, void **memory)
                                      "out of host memory for a buffer of %" PRIu64 " bytes", bytes);
 }
 
-static void memory_destroy(kq_device *device, void *memory)
+static void reference_memory_destroy(kq_device *device, void *memory)
 {
     (void)device;
     free(memory);
 }
 
-static kq_result upload(kq_device *device, void *memory, uint64_t offset, const void *data,
-                        uint64_t bytes)
+static kq_result reference_upload(kq_device *device, void *memory, uint64_t offset,
+                                  const void *data, uint64_t bytes)
 {
     (void)device;
     memcpy((unsigned char *)memory + offset, data, (size_t)bytes);
     return KQ_OK;
 }
 
-static kq_result download(kq_device *device, void *memory, uint64_t offset, void *data,
-                          uint64_t bytes)
+static kq_result reference_download(kq_device *device, void *memory, uint64_t offset, void *data,
+                                    uint64_t bytes)
 {
     (void)device;
     memcpy(data, (const unsigned char *)memory + offset, (size_t)bytes);
@@ -73,8 +73,8 @@ static void *memory_of(const kq_buffer *buffer)
     return buffer != NULL ? buffer->memory[0] : NULL;
 }
 
-static kq_result quantize(kq_device *device, const kq_quantize_args *args, const kq_piece *piece,
-                          kq_status *status)
+static kq_result reference_quantize(kq_device *device, const kq_quantize_args *args,
+                                    const kq_piece *piece, kq_status *status)
 {
     (void)device;
     kq_reference_quantize(&piece->shape, memory_of(args->values.buffer),
@@ -82,8 +82,8 @@ static kq_result quantize(kq_device *device, const kq_quantize_args *args, const
     return KQ_OK;
 }
 
-static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
-                               const kq_piece *piece)
+static kq_result reference_quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
+                                         const kq_piece *piece)
 {
     (void)device;
     kq_reference_dot(&piece->shape, args->order, memory_of(args->lhs.buffer),
@@ -94,13 +94,13 @@ static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *a
 const kq_backend kq_reference_backend = {
     .api = KQ_API_REFERENCE,
     .name = "reference",
-    .list = list,
-    .open = open_device,
-    .close = close_device,
-    .memory_create = memory_create,
-    .memory_destroy = memory_destroy,
-    .upload = upload,
-    .download = download,
-    .quantize = quantize,
-    .quantized_dot = quantized_dot,
+    .list = reference_list,
+    .open = reference_open,
+    .close = reference_close,
+    .memory_create = reference_memory_create,
+    .memory_destroy = reference_memory_destroy,
+    .upload = reference_upload,
+    .download = reference_download,
+    .quantize = reference_quantize,
+    .quantized_dot = reference_quantized_dot,
 };

@@ -13,7 +13,7 @@
 #include <string.h>
 
 // clang-format off
-#define DEVICE_FUNCTIONS(f)                                                                        \
+#define VULKAN_DEVICE_FUNCTIONS(f)                                                                 \
     f(vkDestroyDevice)                                                                             \
     f(vkGetDeviceQueue)                                                                            \
     f(vkQueueSubmit)                                                                               \
@@ -57,7 +57,7 @@ typedef struct memory {
 
 typedef struct vulkan_device {
 #define FUNCTION_FIELD(name) PFN_##name name;
-    DEVICE_FUNCTIONS(FUNCTION_FIELD)
+    VULKAN_DEVICE_FUNCTIONS(FUNCTION_FIELD)
 #undef FUNCTION_FIELD
     kq_vulkan_instance instance;
     VkDevice handle;
@@ -80,7 +80,7 @@ typedef struct vulkan_device {
 enum { STAGING_BYTES = 16 << 20 };
 
 // Of which a segment of a buffer is a multiple; a driver may round an allocation up that far.
-enum { SEGMENT_UNIT = 65536 };
+enum { VULKAN_SEGMENT_UNIT = 65536 };
 
 // Of a call that was to make *handle. Vulkan leaves that undefined where the call fails; here it is
 // then null, so that what is half made can be destroyed.
@@ -142,8 +142,9 @@ static void destroy_memory(vulkan_device *d, memory *m)
     memset(m, 0, sizeof *m);
 }
 
-static kq_result create_memory(vulkan_device *d, uint64_t bytes,
-                               const VkMemoryPropertyFlags preferences[PREFERENCE_COUNT], memory *m)
+static kq_result vulkan_create_memory(vulkan_device *d, uint64_t bytes,
+                                      const VkMemoryPropertyFlags preferences[PREFERENCE_COUNT],
+                                      memory *m)
 {
     memset(m, 0, sizeof *m);
     m->bytes = bytes;
@@ -289,7 +290,7 @@ static kq_result begin(vulkan_device *d)
 }
 
 // Submits what was recorded since begin and sleeps until it is done.
-static kq_result finish(vulkan_device *d)
+static kq_result vulkan_finish(vulkan_device *d)
 {
     barrier(d);
     VkSubmitInfo submit = {
@@ -327,21 +328,22 @@ static kq_result copy(vulkan_device *d, VkBuffer from, uint64_t from_offset, VkB
     }
     VkBufferCopy region = {.srcOffset = from_offset, .dstOffset = to_offset, .size = bytes};
     d->vkCmdCopyBuffer(d->commands, from, to, 1, &region);
-    return finish(d);
+    return vulkan_finish(d);
 }
 
 static kq_result need_staging(const kq_device *device)
 {
     vulkan_device *d = device->self;
     uint64_t most = device->capacity.segment_bytes;
-    return d->staging.mapped != NULL ? KQ_OK
-                                     : create_memory(d, most < STAGING_BYTES ? most : STAGING_BYTES,
-                                                     staging_preferences, &d->staging);
+    return d->staging.mapped != NULL
+               ? KQ_OK
+               : vulkan_create_memory(d, most < STAGING_BYTES ? most : STAGING_BYTES,
+                                      staging_preferences, &d->staging);
 }
 
 // --- Opening
 
-static void close_device(kq_device *device)
+static void vulkan_close(kq_device *device)
 {
     vulkan_device *d = device->self;
     if (d->handle != VK_NULL_HANDLE) {
@@ -360,8 +362,8 @@ static void close_device(kq_device *device)
     device->self = NULL;
 }
 
-static kq_result list(const kq_lookup *lookup, kq_device_info *infos, uint32_t capacity,
-                      uint32_t *count)
+static kq_result vulkan_list(const kq_lookup *lookup, kq_device_info *infos, uint32_t capacity,
+                             uint32_t *count)
 {
     const kq_errors silent = {NULL, NULL};
     kq_vulkan_instance instance;
@@ -411,7 +413,7 @@ static kq_result create_handle(vulkan_device *d, const kq_vulkan_candidate *cand
 #define LOAD_FUNCTION(name)                                                                        \
  d->name = (PFN_##name)d->instance.vkGetDeviceProcAddr(handle, #name);                             \
  missing = d->name == NULL ? #name : missing;
-    DEVICE_FUNCTIONS(LOAD_FUNCTION)
+    VULKAN_DEVICE_FUNCTIONS(LOAD_FUNCTION)
 #undef LOAD_FUNCTION
     if (missing != NULL) {
         if (d->vkDestroyDevice != NULL) {
@@ -478,7 +480,7 @@ static kq_result create_pools(vulkan_device *d, uint32_t queue_family)
     return result;
 }
 
-static kq_result open_device(kq_device *device, uint32_t index, const kq_device_params *params)
+static kq_result vulkan_open(kq_device *device, uint32_t index, const kq_device_params *params)
 {
     vulkan_device *d = calloc(1, sizeof *d);
     kq_vulkan_candidate *candidates = NULL;
@@ -504,13 +506,13 @@ static kq_result open_device(kq_device *device, uint32_t index, const kq_device_
     d->instance.vkGetPhysicalDeviceMemoryProperties(physical_device, &d->memory_properties);
     d->atom_bytes = properties.limits.nonCoherentAtomSize;
     uint64_t segment = kq_vulkan_max_buffer_bytes(&d->instance, physical_device);
-    segment -= segment % SEGMENT_UNIT;
+    segment -= segment % VULKAN_SEGMENT_UNIT;
     device->is_limited = true;
     device->capacity.limits = kq_vulkan_limits(&properties.limits);
     for (uint32_t i = 0; i < d->memory_properties.memoryHeapCount; i++) {
         device->capacity.memory_bytes += d->memory_properties.memoryHeaps[i].size;
     }
-    device->capacity.segment_bytes = segment > 0 ? segment : SEGMENT_UNIT;
+    device->capacity.segment_bytes = segment > 0 ? segment : VULKAN_SEGMENT_UNIT;
     device->capacity.scratch_bytes = device->capacity.segment_bytes;
     result = create_handle(d, &candidates[index]);
     if (result != KQ_OK) {
@@ -530,19 +532,19 @@ static kq_result open_device(kq_device *device, uint32_t index, const kq_device_
         result = create_pools(d, candidates[index].queue_family);
     }
     if (result == KQ_OK) {
-        result = create_memory(d, sizeof(kq_status), device_preferences, &d->status);
+        result = vulkan_create_memory(d, sizeof(kq_status), device_preferences, &d->status);
     }
 done:
     free(candidates);
     if (result != KQ_OK) {
-        close_device(device);
+        vulkan_close(device);
     }
     return result;
 }
 
 // --- Buffers
 
-static kq_result memory_create(kq_device *device, uint64_t bytes, void **out)
+static kq_result vulkan_memory_create(kq_device *device, uint64_t bytes, void **out)
 {
     vulkan_device *d = device->self;
     memory *m = calloc(1, sizeof *m);
@@ -550,7 +552,7 @@ static kq_result memory_create(kq_device *device, uint64_t bytes, void **out)
     if (m == NULL) {
         return kq_fail(d->errors, KQ_ERROR_MEMORY, "out of host memory for a buffer");
     }
-    kq_result result = create_memory(d, bytes, device_preferences, m);
+    kq_result result = vulkan_create_memory(d, bytes, device_preferences, m);
     if (result != KQ_OK) {
         free(m);
         return result;
@@ -559,14 +561,14 @@ static kq_result memory_create(kq_device *device, uint64_t bytes, void **out)
     return KQ_OK;
 }
 
-static void memory_destroy(kq_device *device, void *m)
+static void vulkan_memory_destroy(kq_device *device, void *m)
 {
     destroy_memory(device->self, m);
     free(m);
 }
 
-static kq_result upload(kq_device *device, void *to, uint64_t offset, const void *data,
-                        uint64_t bytes)
+static kq_result vulkan_upload(kq_device *device, void *to, uint64_t offset, const void *data,
+                               uint64_t bytes)
 {
     vulkan_device *d = device->self;
     const memory *m = to;
@@ -584,8 +586,8 @@ static kq_result upload(kq_device *device, void *to, uint64_t offset, const void
     return result;
 }
 
-static kq_result download(kq_device *device, void *from, uint64_t offset, void *data,
-                          uint64_t bytes)
+static kq_result vulkan_download(kq_device *device, void *from, uint64_t offset, void *data,
+                                 uint64_t bytes)
 {
     vulkan_device *d = device->self;
     const memory *m = from;
@@ -605,19 +607,19 @@ static kq_result download(kq_device *device, void *from, uint64_t offset, void *
 
 // --- Operations
 
-static kq_result need_stage(const kq_device *device, const kq_piece *piece)
+static kq_result vulkan_need_stage(const kq_device *device, const kq_piece *piece)
 {
     vulkan_device *d = device->self;
     bool is_needed = piece->is_staged[0] || piece->is_staged[1] || piece->is_staged[2];
     return is_needed && d->stage.buffer == VK_NULL_HANDLE
-               ? create_memory(d, KQ_BINDING_COUNT * device->capacity.stage_bytes,
-                               device_preferences, &d->stage)
+               ? vulkan_create_memory(d, KQ_BINDING_COUNT * device->capacity.stage_bytes,
+                                      device_preferences, &d->stage)
                : KQ_OK;
 }
 
 // Records the copies of a staged operand's runs.
-static void copy_runs(const vulkan_device *d, const kq_buffer *buffer, const kq_piece *piece,
-                      int role, bool is_input)
+static void vulkan_copy_runs(const vulkan_device *d, const kq_buffer *buffer, const kq_piece *piece,
+                             int role, bool is_input)
 {
     for (uint32_t i = 0; i < kq_piece_run_count(piece, role); i++) {
         kq_run run = kq_piece_run(piece, role, i);
@@ -634,8 +636,8 @@ static void copy_runs(const vulkan_device *d, const kq_buffer *buffer, const kq_
 }
 
 // The memory that an operand is bound in; NULL where it isn't used.
-static const memory *bound(const kq_device *device, const kq_buffer *buffer, const kq_piece *piece,
-                           int role)
+static const memory *vulkan_bound(const kq_device *device, const kq_buffer *buffer,
+                                  const kq_piece *piece, int role)
 {
     const vulkan_device *d = device->self;
     bool is_used = role == KQ_RESULT || piece->shape.G > 0;
@@ -648,7 +650,7 @@ static const memory *bound(const kq_device *device, const kq_buffer *buffer, con
 static kq_vulkan_view view_of(const kq_device *device, const kq_buffer *buffer,
                               const kq_piece *piece, int role)
 {
-    const memory *m = bound(device, buffer, piece, role);
+    const memory *m = vulkan_bound(device, buffer, piece, role);
     return (kq_vulkan_view){
         .buffer = m != NULL ? m->buffer : VK_NULL_HANDLE,
         .buffer_bytes = m != NULL ? m->bytes : 0,
@@ -656,11 +658,11 @@ static kq_vulkan_view view_of(const kq_device *device, const kq_buffer *buffer,
     };
 }
 
-static kq_result quantize(kq_device *device, const kq_quantize_args *args, const kq_piece *piece,
-                          kq_status *status)
+static kq_result vulkan_quantize(kq_device *device, const kq_quantize_args *args,
+                                 const kq_piece *piece, kq_status *status)
 {
     vulkan_device *d = device->self;
-    kq_result result = need_stage(device, piece);
+    kq_result result = vulkan_need_stage(device, piece);
     kq_vulkan_quantize op = {
         .format = args->format,
         .values = view_of(device, args->values.buffer, piece, KQ_VALUES),
@@ -675,7 +677,7 @@ static kq_result quantize(kq_device *device, const kq_quantize_args *args, const
     if (result != KQ_OK) {
         return result;
     }
-    copy_runs(d, args->values.buffer, piece, KQ_VALUES, true);
+    vulkan_copy_runs(d, args->values.buffer, piece, KQ_VALUES, true);
     d->vkCmdUpdateBuffer(d->commands, d->status.buffer, 0, sizeof *status,
                          (const uint32_t *)(const void *)status);
     barrier(d);
@@ -684,33 +686,33 @@ static kq_result quantize(kq_device *device, const kq_quantize_args *args, const
         return result;
     }
     barrier(d);
-    copy_runs(d, args->records.buffer, piece, KQ_RECORDS, false);
+    vulkan_copy_runs(d, args->records.buffer, piece, KQ_RECORDS, false);
     if (d->status.mapped == NULL) {
         VkBufferCopy region = {.size = sizeof *status};
         d->vkCmdCopyBuffer(d->commands, d->status.buffer, d->staging.buffer, 1, &region);
     }
-    result = finish(d);
+    result = vulkan_finish(d);
     const memory *readable = d->status.mapped != NULL ? &d->status : &d->staging;
     return result != KQ_OK ? result : read_mapped(d, readable, 0, status, sizeof *status);
 }
 
-static kq_result grow_scratch(vulkan_device *d, uint64_t bytes)
+static kq_result vulkan_grow_scratch(vulkan_device *d, uint64_t bytes)
 {
     if (bytes <= d->scratch.bytes) {
         return KQ_OK;
     }
     destroy_memory(d, &d->scratch);
-    return create_memory(d, bytes, device_preferences, &d->scratch);
+    return vulkan_create_memory(d, bytes, device_preferences, &d->scratch);
 }
 
-static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
-                               const kq_piece *piece)
+static kq_result vulkan_quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
+                                      const kq_piece *piece)
 {
     vulkan_device *d = device->self;
     const kq_repeat repeat = kq_piece_repeat(piece);
-    kq_result result = need_stage(device, piece);
-    result = result != KQ_OK ? result : grow_scratch(d, piece->needs.scratch_bytes);
-    const memory *result_memory = bound(device, args->result, piece, KQ_RESULT);
+    kq_result result = vulkan_need_stage(device, piece);
+    result = result != KQ_OK ? result : vulkan_grow_scratch(d, piece->needs.scratch_bytes);
+    const memory *result_memory = vulkan_bound(device, args->result, piece, KQ_RESULT);
     kq_vulkan_quantized_dot op = {
         .lhs_format = args->lhs_format,
         .rhs_format = args->rhs_format,
@@ -729,29 +731,29 @@ static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *a
     if (result != KQ_OK) {
         return result;
     }
-    copy_runs(d, args->lhs.buffer, piece, KQ_LHS, true);
-    copy_runs(d, args->rhs.buffer, piece, KQ_RHS, true);
+    vulkan_copy_runs(d, args->lhs.buffer, piece, KQ_LHS, true);
+    vulkan_copy_runs(d, args->rhs.buffer, piece, KQ_RHS, true);
     if (piece->is_staged[KQ_LHS] || piece->is_staged[KQ_RHS]) {
         barrier(d);
     }
     result = kq_vulkan_quantized_dot_record(d->pack, &op, d->set, d->commands);
     if (result == KQ_OK && piece->is_staged[KQ_RESULT]) {
         barrier(d);
-        copy_runs(d, args->result, piece, KQ_RESULT, false);
+        vulkan_copy_runs(d, args->result, piece, KQ_RESULT, false);
     }
-    return result != KQ_OK ? result : finish(d);
+    return result != KQ_OK ? result : vulkan_finish(d);
 }
 
 const kq_backend kq_vulkan_backend = {
     .api = KQ_API_VULKAN,
     .name = "vulkan",
-    .list = list,
-    .open = open_device,
-    .close = close_device,
-    .memory_create = memory_create,
-    .memory_destroy = memory_destroy,
-    .upload = upload,
-    .download = download,
-    .quantize = quantize,
-    .quantized_dot = quantized_dot,
+    .list = vulkan_list,
+    .open = vulkan_open,
+    .close = vulkan_close,
+    .memory_create = vulkan_memory_create,
+    .memory_destroy = vulkan_memory_destroy,
+    .upload = vulkan_upload,
+    .download = vulkan_download,
+    .quantize = vulkan_quantize,
+    .quantized_dot = vulkan_quantized_dot,
 };

@@ -43,8 +43,8 @@ def array(ctype, name, values, width, per_line):
 
 
 def kernels(out, specs):
-    parts = ['#include "kernels.h"\n']
-    rows = []
+    arrays = {}
+    rows = {}
     sources = {}
     for i, spec in enumerate(specs):
         name, api, op, address_bits, spirv, *source = spec.split(',')
@@ -52,7 +52,8 @@ def kernels(out, specs):
         words = struct.unpack(f'<{len(data) // 4}I', data)
         if words[0] != 0x07230203:
             sys.exit(f'{spirv}: not SPIR-V')
-        parts.append(array('uint32_t', f'spirv_{i}', words, 8, 8))
+        mine = arrays.setdefault(api, [])
+        mine.append(array('uint32_t', f'spirv_{i}', words, 8, 8))
         source_name, source_bytes = 'NULL', 0
         if source:
             text = resolve(source[0], source[1:], set())
@@ -61,14 +62,22 @@ def kernels(out, specs):
             if name not in sources:
                 sources[name] = i
                 # Bytes and not a string, since some compilers end strings at 16 kB.
-                parts.append(array('unsigned char', f'source_{i}', text + b'\0', 2, 16))
+                mine.append(array('unsigned char', f'source_{i}', text + b'\0', 2, 16))
             source_name, source_bytes = f'(const char *)source_{sources[name]}', len(text)
-        rows.append(f'    {{"{name}", {api}, {op}, 0u, {address_bits}, spirv_{i}, '
-                    f'sizeof spirv_{i}, {source_name}, {source_bytes}}},')
-    # C11 has no empty array: without kernels there is a row that isn't counted.
-    parts.append('const kq_kernel kq_kernel_table[] = {\n' + ('\n'.join(rows) or '    {0}') + '\n};\n'
-                 f'const size_t kq_kernel_table_count = {len(rows)};\n')
-    Path(out).write_text('\n'.join(parts))
+        rows.setdefault(api, []).append(
+            f'    {{"{name}", {api}, {op}, 0u, {address_bits}, spirv_{i}, '
+            f'sizeof spirv_{i}, {source_name}, {source_bytes}}},\n')
+
+    def where_built(parts):
+        """The parts of each API, where that is built: KQ_API_X goes with KQ_HAS_X."""
+        return ''.join(f'#ifdef {api.replace("API", "HAS")}\n{"".join(part)}#endif\n'
+                       for api, part in parts.items())
+
+    # C11 has no empty array, so the last row isn't counted.
+    Path(out).write_text(
+        f'#include "kernels.h"\n\n{where_built(arrays)}\n'
+        f'const kq_kernel kq_kernel_table[] = {{\n{where_built(rows)}    {{0}},\n}};\n'
+        'const size_t kq_kernel_table_count = sizeof kq_kernel_table / sizeof *kq_kernel_table - 1;\n')
 
 
 # Of each kernel: its bindings by role, and how many workgroups of 64 invocations it is dispatched

@@ -9,7 +9,7 @@
 #include <string.h>
 
 // clang-format off
-#define FUNCTIONS(f)                                                                               \
+#define OPENCL_PACK_FUNCTIONS(f)                                                                   \
     f(clGetDeviceInfo)                                                                             \
     f(clCreateProgramWithSource)                                                                   \
     f(clBuildProgram)                                                                              \
@@ -28,7 +28,7 @@
 struct kq_opencl {
     kq_errors errors;
     cl_device_id device;
-    FUNCTIONS(KQ_CL_MEMBER)
+    OPENCL_PACK_FUNCTIONS(KQ_CL_MEMBER)
     uint32_t ops;
     cl_program programs[KQ_KERNEL_COUNT];  // NULL: not asked for
 };
@@ -309,18 +309,18 @@ static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_progra
     return kq_fail(&pack->errors, result, "%s", reason);
 }
 
-static kq_result find_functions(kq_opencl *pack, const kq_lookup *lookup)
+static kq_result find_pack_functions(kq_opencl *pack, const kq_lookup *lookup)
 {
     const char *missing = NULL;
 #define FIND(name) missing = KQ_CL_FIND(pack, lookup, name) == NULL ? #name : missing;
-    FUNCTIONS(FIND)
+    OPENCL_PACK_FUNCTIONS(FIND)
 #undef FIND
     return missing == NULL
                ? KQ_OK
                : kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "lookup.fn finds no %s", missing);
 }
 
-static kq_result check_params(const kq_opencl_params *params)
+static kq_result check_opencl_params(const kq_opencl_params *params)
 {
     const uint32_t known = 1u << KQ_OP_QUANTIZE | 1u << KQ_OP_QUANTIZED_DOT;
     const char *missing = params->lookup.fn == NULL ? "lookup.fn"
@@ -351,7 +351,7 @@ kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack)
                        params != NULL ? "pack" : "params");
     }
     *pack = NULL;
-    result = check_params(params);
+    result = check_opencl_params(params);
     if (result != KQ_OK) {
         return result;
     }
@@ -363,7 +363,7 @@ kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack)
     p->ops = params->ops;
     p->device = params->device;
     target t = {.context = params->context, .device = params->device};
-    if ((result = find_functions(p, &params->lookup)) != KQ_OK ||
+    if ((result = find_pack_functions(p, &params->lookup)) != KQ_OK ||
         (result = check_device(p, &t)) != KQ_OK) {
         goto fail;
     }
@@ -405,13 +405,13 @@ void kq_opencl_destroy(kq_opencl **pack)
 
 // One operation with its buffers by role. A sub-buffer is planned as the part of its parent that it
 // is, so that overlap shows, and bound as itself.
-typedef struct job {
+typedef struct opencl_job {
     kq_operation operation;
     cl_mem buffers[KQ_BINDING_COUNT];
     uint64_t origins[KQ_BINDING_COUNT];  // of a sub-buffer in its parent, else 0
-} job;
+} opencl_job;
 
-static kq_result add_operand(const kq_opencl *pack, job *j, int role, cl_mem buffer,
+static kq_result add_operand(const kq_opencl *pack, opencl_job *j, int role, cl_mem buffer,
                              const kq_view *view)
 {
     kq_operand *operand = &j->operation.operands[role];
@@ -442,43 +442,45 @@ static kq_result add_operand(const kq_opencl *pack, job *j, int role, cl_mem buf
     return KQ_OK;
 }
 
-static kq_result add_view(const kq_opencl *pack, job *j, int role, const kq_opencl_view *view)
+static kq_result add_view(const kq_opencl *pack, opencl_job *j, int role,
+                          const kq_opencl_view *view)
 {
     return add_operand(pack, j, role, view->buffer, &view->view);
 }
 
-static kq_result add_range(const kq_opencl *pack, job *j, int role, const kq_opencl_range *range)
+static kq_result add_range(const kq_opencl *pack, opencl_job *j, int role,
+                           const kq_opencl_range *range)
 {
     const kq_view view = {.offset = range->offset};
     return add_operand(pack, j, role, range->buffer, &view);
 }
 
-static kq_result read_quantize(const kq_opencl *pack, const kq_opencl_quantize *op, job *j)
+static kq_result read_quantize(const kq_opencl *pack, const kq_opencl_quantize *op, opencl_job *j)
 {
     kq_result result;
     if (op == NULL) {
         return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "op is null");
     }
-    *j = (job){.operation = {.op = KQ_OP_QUANTIZE, .format = op->format}};
+    *j = (opencl_job){.operation = {.op = KQ_OP_QUANTIZE, .format = op->format}};
     result = add_view(pack, j, KQ_VALUES, &op->values);
     result = result != KQ_OK ? result : add_view(pack, j, KQ_RECORDS, &op->records);
     return result != KQ_OK ? result : add_range(pack, j, KQ_STATUS, &op->status);
 }
 
 static kq_result read_dot(const kq_opencl *pack, const kq_opencl_quantized_dot *op,
-                          bool has_scratch, job *j)
+                          bool has_scratch, opencl_job *j)
 {
     kq_result result;
     if (op == NULL) {
         return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "op is null");
     }
-    *j = (job){.operation = {.op = KQ_OP_QUANTIZED_DOT,
-                             .lhs_format = op->lhs_format,
-                             .rhs_format = op->rhs_format,
-                             .acc = op->acc,
-                             .order = op->order,
-                             .repeat = op->repeat,
-                             .part = op->part}};
+    *j = (opencl_job){.operation = {.op = KQ_OP_QUANTIZED_DOT,
+                                    .lhs_format = op->lhs_format,
+                                    .rhs_format = op->rhs_format,
+                                    .acc = op->acc,
+                                    .order = op->order,
+                                    .repeat = op->repeat,
+                                    .part = op->part}};
     result = add_view(pack, j, KQ_LHS, &op->lhs);
     result = result != KQ_OK ? result : add_view(pack, j, KQ_RHS, &op->rhs);
     result = result != KQ_OK ? result : add_range(pack, j, KQ_RESULT, &op->result);
@@ -488,7 +490,7 @@ static kq_result read_dot(const kq_opencl *pack, const kq_opencl_quantized_dot *
     return result;
 }
 
-static kq_result check_needs(const kq_opencl *pack, const kq_needs *needs)
+static kq_result check_opencl_needs(const kq_opencl *pack, const kq_needs *needs)
 {
     if (pack == NULL) {
         return KQ_ERROR_ARGUMENT;  // and nobody to tell
@@ -499,8 +501,8 @@ static kq_result check_needs(const kq_opencl *pack, const kq_needs *needs)
 kq_result kq_opencl_quantize_query(const kq_opencl *pack, const kq_opencl_quantize *op,
                                    kq_needs *needs)
 {
-    job j;
-    kq_result result = check_needs(pack, needs);
+    opencl_job j;
+    kq_result result = check_opencl_needs(pack, needs);
     result = result != KQ_OK ? result : read_quantize(pack, op, &j);
     return result != KQ_OK ? result
                            : kq_plan_query(&j.operation, &kq_opencl_limits, &pack->errors, needs);
@@ -509,8 +511,8 @@ kq_result kq_opencl_quantize_query(const kq_opencl *pack, const kq_opencl_quanti
 kq_result kq_opencl_quantized_dot_query(const kq_opencl *pack, const kq_opencl_quantized_dot *op,
                                         kq_needs *needs)
 {
-    job j;
-    kq_result result = check_needs(pack, needs);
+    opencl_job j;
+    kq_result result = check_opencl_needs(pack, needs);
     result = result != KQ_OK ? result : read_dot(pack, op, false, &j);
     return result != KQ_OK ? result
                            : kq_plan_query(&j.operation, &kq_opencl_limits, &pack->errors, needs);
@@ -528,7 +530,7 @@ static const struct {
     [KQ_KERNEL_DOT_PAIRWISE] = {2, {KQ_RESULT, KQ_SCRATCH}},
 };
 
-static cl_int set_arguments(const kq_opencl *pack, const job *j, const kq_plan *plan,
+static cl_int set_arguments(const kq_opencl *pack, const opencl_job *j, const kq_plan *plan,
                             const kq_step *step, cl_kernel kernel)
 {
     cl_uint index = 0;
@@ -566,7 +568,7 @@ static kq_result fail_work_group(const kq_opencl *pack, cl_kernel kernel, const 
                    (unsigned)KQ_LANES);
 }
 
-static kq_result enqueue_step(const kq_opencl *pack, const job *j, const kq_plan *plan,
+static kq_result enqueue_step(const kq_opencl *pack, const opencl_job *j, const kq_plan *plan,
                               uint32_t index, cl_command_queue queue, cl_uint wait_count,
                               const cl_event *waits, cl_event *event)
 {
@@ -614,7 +616,7 @@ static kq_result check_enqueue(const kq_opencl *pack, kq_op op, cl_command_queue
 }
 
 // Each step waits for the one before by an event, for the queue may be out-of-order.
-static kq_result enqueue(const kq_opencl *pack, const job *j, cl_command_queue queue,
+static kq_result enqueue(const kq_opencl *pack, const opencl_job *j, cl_command_queue queue,
                          cl_uint wait_count, const cl_event *waits, cl_event *event)
 {
     kq_plan plan;
@@ -646,7 +648,7 @@ kq_result kq_opencl_quantize_enqueue(const kq_opencl *pack, const kq_opencl_quan
                                      cl_command_queue queue, cl_uint wait_count,
                                      const cl_event *waits, cl_event *event)
 {
-    job j;
+    opencl_job j;
     kq_result result = check_enqueue(pack, KQ_OP_QUANTIZE, queue, wait_count, waits);
     result = result != KQ_OK ? result : read_quantize(pack, op, &j);
     return result != KQ_OK ? result : enqueue(pack, &j, queue, wait_count, waits, event);
@@ -656,7 +658,7 @@ kq_result kq_opencl_quantized_dot_enqueue(const kq_opencl *pack, const kq_opencl
                                           cl_command_queue queue, cl_uint wait_count,
                                           const cl_event *waits, cl_event *event)
 {
-    job j;
+    opencl_job j;
     kq_result result = check_enqueue(pack, KQ_OP_QUANTIZED_DOT, queue, wait_count, waits);
     result = result != KQ_OK ? result : read_dot(pack, op, true, &j);
     return result != KQ_OK ? result : enqueue(pack, &j, queue, wait_count, waits, event);

@@ -11,7 +11,7 @@
 // --- Functions
 
 // clang-format off
-#define DEVICE_FUNCTIONS(f)                                                                        \
+#define VULKAN_PACK_FUNCTIONS(f)                                                                   \
     f(vkCreateShaderModule)                                                                        \
     f(vkDestroyShaderModule)                                                                       \
     f(vkCreateDescriptorSetLayout)                                                                 \
@@ -29,12 +29,12 @@
 // clang-format on
 
 #define FUNCTION_FIELD(name) PFN_##name name;
-typedef struct functions {
-    DEVICE_FUNCTIONS(FUNCTION_FIELD)
-} functions;
+typedef struct vulkan_functions {
+    VULKAN_PACK_FUNCTIONS(FUNCTION_FIELD)
+} vulkan_functions;
 #undef FUNCTION_FIELD
 
-static kq_result load_functions(const kq_vulkan_params *params, functions *vk,
+static kq_result load_functions(const kq_vulkan_params *params, vulkan_functions *vk,
                                 VkPhysicalDeviceLimits *limits)
 {
     PFN_vkGetInstanceProcAddr get = params->get_instance_proc_addr;
@@ -49,7 +49,7 @@ static kq_result load_functions(const kq_vulkan_params *params, functions *vk,
 #define LOAD_FUNCTION(name)                                                                        \
  vk->name = (PFN_##name)get_device(params->device, #name);                                         \
  missing = vk->name == NULL ? #name : missing;
-        DEVICE_FUNCTIONS(LOAD_FUNCTION)
+        VULKAN_PACK_FUNCTIONS(LOAD_FUNCTION)
 #undef LOAD_FUNCTION
     }
     if (missing != NULL) {
@@ -99,7 +99,7 @@ kq_limits kq_vulkan_limits(const VkPhysicalDeviceLimits *limits)
 // --- Create and destroy
 
 struct kq_vulkan {
-    functions vk;
+    vulkan_functions vk;
     VkDevice device;
     VkAllocationCallbacks allocator;
     bool has_allocator;
@@ -116,7 +116,7 @@ static const VkAllocationCallbacks *allocator(const kq_vulkan *pack)
     return pack->has_allocator ? &pack->allocator : NULL;
 }
 
-static kq_result check_params(const kq_vulkan_params *params)
+static kq_result check_vulkan_params(const kq_vulkan_params *params)
 {
     const kq_errors *errors = &params->errors;
     uint32_t known_ops = 1u << KQ_OP_QUANTIZE | 1u << KQ_OP_QUANTIZED_DOT;
@@ -238,7 +238,7 @@ static kq_result create_pipeline(kq_vulkan *pack, const kq_vulkan_params *params
 kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
 {
     *out = NULL;
-    kq_result result = check_params(params);
+    kq_result result = check_vulkan_params(params);
     if (result != KQ_OK) {
         return result;
     }
@@ -367,9 +367,9 @@ static kq_result write_set(const kq_vulkan *pack, const kq_operation *operation,
     }
     VkDescriptorBufferInfo infos[KQ_BINDING_COUNT];
     VkWriteDescriptorSet writes[KQ_BINDING_COUNT];
-    uint32_t count = operation->op == KQ_OP_QUANTIZE ? KQ_STATUS + 1 : KQ_BINDING_COUNT;
-    for (uint32_t i = 0; i < count; i++) {
-        // With G = 0 only the result is there. It stands in for the others, which are not read.
+    for (uint32_t i = 0; i < KQ_BINDING_COUNT; i++) {
+        // Result or status is always there. It stands in for what isn't and is not read: lavapipe
+        // looks at bindings that no shader uses, and what the set held before may be gone.
         uint32_t role = plan.ranges[i].bytes > 0 ? i : KQ_RESULT;
         infos[i] = (VkDescriptorBufferInfo){
             .buffer = (VkBuffer)operation->operands[role].buffer,
@@ -385,12 +385,12 @@ static kq_result write_set(const kq_vulkan *pack, const kq_operation *operation,
             .pBufferInfo = &infos[i],
         };
     }
-    pack->vk.vkUpdateDescriptorSets(pack->device, count, writes, 0, NULL);
+    pack->vk.vkUpdateDescriptorSets(pack->device, KQ_BINDING_COUNT, writes, 0, NULL);
     return KQ_OK;
 }
 
-static kq_result record(const kq_vulkan *pack, const kq_operation *operation, VkDescriptorSet set,
-                        VkCommandBuffer commands)
+static kq_result record_operation(const kq_vulkan *pack, const kq_operation *operation,
+                                  VkDescriptorSet set, VkCommandBuffer commands)
 {
     kq_plan plan;
     kq_result result = make_plan(pack, operation, &plan);
@@ -471,7 +471,7 @@ kq_result kq_vulkan_quantize_record(const kq_vulkan *pack, const kq_vulkan_quant
         return KQ_ERROR_ARGUMENT;
     }
     kq_operation operation = quantize_operation(op);
-    return record(pack, &operation, set, command_buffer);
+    return record_operation(pack, &operation, set, command_buffer);
 }
 
 kq_result kq_vulkan_quantized_dot_record(const kq_vulkan *pack, const kq_vulkan_quantized_dot *op,
@@ -481,5 +481,5 @@ kq_result kq_vulkan_quantized_dot_record(const kq_vulkan *pack, const kq_vulkan_
         return KQ_ERROR_ARGUMENT;
     }
     kq_operation operation = dot_operation(op);
-    return record(pack, &operation, set, command_buffer);
+    return record_operation(pack, &operation, set, command_buffer);
 }

@@ -11,7 +11,7 @@ wrong=0
 c_files=$(find include src samples tests -name '*.[ch]' | sort)
 [ "$(echo "$c_files" | wc -l)" -gt 50 ] || { echo "style_test: found too few C files"; exit 1; }
 clang-format-14 --dry-run --Werror $c_files || wrong=1
-texts=$(find . -path './build*' -prune -o -path ./.git -prune -o -type f \
+texts=$(find . -path './build*' -prune -o -path ./.git -prune -o -path ./generated -prune -o -type f \
     \( -name '*.[ch]' -o -name '*.comp' -o -name '*.glsl' -o -name '*.cl' -o -name '*.py' \
     -o -name '*.sh' -o -name '*.build' -o -name '*.md' -o -name '*.txt' \) -print)
 for file in $texts; do

@@ -1,0 +1,28 @@
+#!/usr/bin/env python3
+"""Adds what the kernels' compilers made to the tarball of `meson dist`, which runs this.
+
+dist.py KQUANT.C API:MODULE...    writes generated/kquant.c and generated/API/MODULE
+"""
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+
+def main():
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    amalgamation, *specs = sys.argv[1:]
+    modules = [spec.split(':', 1) for spec in specs]
+    if {api for api, _ in modules} != {'vulkan', 'opencl'}:
+        sys.exit('dist.py: a tarball has the modules of both Vulkan and OpenCL; this build has not')
+    # What the build folder holds may be older than the sources.
+    subprocess.run(['meson', 'compile', '-C', os.environ['MESON_BUILD_ROOT'], 'kquant.c'], check=True)
+    generated = Path(os.environ['MESON_PROJECT_DIST_ROOT']) / 'generated'
+    for folder, path in [('.', amalgamation), *modules]:
+        (generated / folder).mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, generated / folder)
+
+
+main()
