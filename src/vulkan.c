@@ -349,9 +349,9 @@ static kq_result write_set(const kq_vulkan *pack, const kq_operation *operation,
     }
     VkDescriptorBufferInfo infos[KQ_BINDING_COUNT];
     VkWriteDescriptorSet writes[KQ_BINDING_COUNT];
-    uint32_t count = operation->op == KQ_OP_QUANTIZE ? KQ_STATUS + 1 : KQ_BINDING_COUNT;
-    for (uint32_t i = 0; i < count; i++) {
-        // With G = 0 only the result is there. It stands in for the others, which are not read.
+    for (uint32_t i = 0; i < KQ_BINDING_COUNT; i++) {
+        // Result or status is always there. It stands in for what isn't and is not read: lavapipe
+        // looks at bindings that no shader uses, and what the set held before may be gone.
         uint32_t role = plan.ranges[i].bytes > 0 ? i : KQ_RESULT;
         infos[i] = (VkDescriptorBufferInfo){
             .buffer = (VkBuffer)operation->operands[role].buffer,
@@ -367,7 +367,7 @@ static kq_result write_set(const kq_vulkan *pack, const kq_operation *operation,
             .pBufferInfo = &infos[i],
         };
     }
-    pack->vk.vkUpdateDescriptorSets(pack->device, count, writes, 0, NULL);
+    pack->vk.vkUpdateDescriptorSets(pack->device, KQ_BINDING_COUNT, writes, 0, NULL);
     return KQ_OK;
 }
 
