@@ -19,7 +19,8 @@ typedef struct wave {
 // --- The waves
 
 // Of a phase in turns of 2^32, to three digits: a parabola through the zeros and a correction. No
-// library's sine, for these need not agree in the last bit.
+// library's sine, for these need not agree in the last bit; and no fused multiply-add, which this
+// project's compiler flags forbid.
 static float sine(uint32_t phase)
 {
     const float x = (float)(int32_t)(phase & 0xFFFFFF00u) / 2147483648.0f;
@@ -32,6 +33,7 @@ static float cosine(uint32_t phase)
     return sine(phase + 0x40000000u);
 }
 
+// A linear congruential generator, whose lower half is too regular to be used.
 static uint32_t draw(uint32_t *state)
 {
     *state = *state * 1664525u + 1013904223u;
