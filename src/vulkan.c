@@ -183,7 +183,23 @@ static kq_result create_layouts(kq_vulkan *pack)
     return result;
 }
 
-static kq_result create_pipeline(kq_vulkan *pack, VkPipelineCache cache, unsigned kernel)
+static kq_result name_pipeline(const kq_vulkan *pack, PFN_vkVoidFunction set_debug_name,
+                               VkPipeline pipeline, const char *name)
+{
+    if (set_debug_name == NULL) {
+        return KQ_OK;
+    }
+    VkDebugUtilsObjectNameInfoEXT info = {
+        .sType = VK_STRUCTURE_TYPE_DEBUG_UTILS_OBJECT_NAME_INFO_EXT,
+        .objectType = VK_OBJECT_TYPE_PIPELINE,
+        .objectHandle = (uint64_t)pipeline,
+        .pObjectName = name,
+    };
+    return kq_vulkan_check(&pack->errors, "vkSetDebugUtilsObjectNameEXT",
+                           ((PFN_vkSetDebugUtilsObjectNameEXT)set_debug_name)(pack->device, &info));
+}
+
+static kq_result create_pipeline(kq_vulkan *pack, const kq_vulkan_params *params, unsigned kernel)
 {
     const kq_kernel *data = kq_find_kernel(KQ_API_VULKAN, kq_kernel_stems[kernel], 0);
     VkShaderModule module = VK_NULL_HANDLE;
@@ -210,11 +226,13 @@ static kq_result create_pipeline(kq_vulkan *pack, VkPipelineCache cache, unsigne
         .layout = pack->pipeline_layout,
     };
     result = kq_vulkan_check(&pack->errors, "vkCreateComputePipelines",
-                             pack->vk.vkCreateComputePipelines(pack->device, cache, 1, &info,
-                                                               allocator(pack),
+                             pack->vk.vkCreateComputePipelines(pack->device, params->pipeline_cache,
+                                                               1, &info, allocator(pack),
                                                                &pack->pipelines[kernel]));
     pack->vk.vkDestroyShaderModule(pack->device, module, allocator(pack));
-    return result;
+    return result != KQ_OK
+               ? result
+               : name_pipeline(pack, params->set_debug_name, pack->pipelines[kernel], data->name);
 }
 
 kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
@@ -245,7 +263,7 @@ kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
     result = create_layouts(pack);
     for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT && result == KQ_OK; kernel++) {
         if (params->ops == 0 || (params->ops & 1u << kq_kernel_op(kernel)) != 0) {
-            result = create_pipeline(pack, params->pipeline_cache, kernel);
+            result = create_pipeline(pack, params, kernel);
         }
     }
     if (result != KQ_OK) {

@@ -35,6 +35,25 @@ size_t use(void)
     return count + preset.lowest_bad + view.G + KQ_BLOCK + (kq_result_name(KQ_OK) != NULL);
 }'
 
+# What vulkan_core.h had in version 1.0, as far as it is asked for: handles and function pointers.
+mkdir -p "$tmp/stub/vulkan"
+cat >"$tmp/stub/vulkan/vulkan_core.h" <<'END'
+#ifndef VULKAN_CORE_H_
+#define VULKAN_CORE_H_ 1
+typedef struct VkInstance_T *VkInstance;
+typedef struct VkPhysicalDevice_T *VkPhysicalDevice;
+typedef struct VkDevice_T *VkDevice;
+typedef struct VkCommandBuffer_T *VkCommandBuffer;
+typedef struct VkBuffer_T *VkBuffer;
+typedef struct VkDescriptorSet_T *VkDescriptorSet;
+typedef struct VkDescriptorSetLayout_T *VkDescriptorSetLayout;
+typedef struct VkPipelineCache_T *VkPipelineCache;
+typedef struct VkAllocationCallbacks VkAllocationCallbacks;
+typedef void (*PFN_vkVoidFunction)(void);
+typedef PFN_vkVoidFunction (*PFN_vkGetInstanceProcAddr)(VkInstance instance, const char *name);
+#endif
+END
+
 # compile LANGUAGE STANDARD COMPILER TEXT...: one translation unit of these lines, in silence
 compile()
 {
@@ -71,6 +90,9 @@ units()
         compile "$@" '#include <volk.h>' '#include <kquant/vulkan.h>' "$use"
         compile "$@" '#define VK_NO_PROTOTYPES' '#include <kquant/vulkan.h>' "$use"
         compile "$@" '#include <vulkan/vulkan.h>' '#include <kquant/vulkan.h>' "$use"
+        output="-fsyntax-only -I$tmp/stub"
+        compile "$@" '#include <kquant/vulkan.h>' "$use"
+        output=-fsyntax-only
     fi
     if has opencl.h; then
         compile "$@" '#define CL_TARGET_OPENCL_VERSION 300' '#include <CL/opencl.h>' \

@@ -84,13 +84,16 @@ static void choose_queue_family(engine *e)
     uint32_t count = 16;
     ((PFN_vkGetPhysicalDeviceQueueFamilyProperties)find(
         e, "vkGetPhysicalDeviceQueueFamilyProperties"))(e->physical_device, &count, families);
+    // One of compute alone, where there is one.
+    const VkQueueFlags both = VK_QUEUE_COMPUTE_BIT | VK_QUEUE_GRAPHICS_BIT;
+    e->queue_family = count;
     for (uint32_t i = 0; i < count; i++) {
-        if ((families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0) {
+        VkQueueFlags flags = families[i].queueFlags & both;
+        if (flags == VK_QUEUE_COMPUTE_BIT || (flags == both && e->queue_family == count)) {
             e->queue_family = i;
-            return;
         }
     }
-    fail_msg("the device has no queue with compute");
+    assert_true(e->queue_family < count);
 }
 
 void engine_load(engine_functions *vk, PFN_vkGetInstanceProcAddr get, VkInstance instance,
@@ -169,7 +172,9 @@ void engine_open(engine *e, wrapped_vulkan shown)
     e->get = wrapped_vulkan_get(&e->wrapped);
     assert_int_equal(create_instance(e), VK_SUCCESS);
     assert_true(choose_physical_device(e) > 0);
-    e->limits = properties_of(e).limits;
+    VkPhysicalDeviceProperties properties = properties_of(e);
+    e->limits = properties.limits;
+    memcpy(e->device_name, properties.deviceName, sizeof e->device_name);
     choose_queue_family(e);
     create_device(e);
     allocate_memory(e);

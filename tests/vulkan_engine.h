@@ -37,6 +37,7 @@
     f(vkCmdUpdateBuffer)                                                                           \
     f(vkCmdExecuteCommands)                                                                        \
     f(vkCreatePipelineCache)                                                                       \
+    f(vkGetPipelineCacheData)                                                                      \
     f(vkDestroyPipelineCache)                                                                      \
     f(vkCreateDescriptorPool)                                                                      \
     f(vkDestroyDescriptorPool)                                                                     \
@@ -69,6 +70,7 @@ typedef struct engine {
     VkInstance instance;
     VkPhysicalDevice physical_device;
     VkPhysicalDeviceLimits limits;
+    char device_name[VK_MAX_PHYSICAL_DEVICE_NAME_SIZE];
     VkDevice device;
     uint32_t queue_family;
     VkQueue queue;

@@ -168,88 +168,6 @@ static void test_pack_arguments(void **state)
     engine_close(e);
 }
 
-// An allocator that counts; it hides where malloc put the block in front of it.
-static void *VKAPI_CALL count_allocation(void *user, size_t bytes, size_t alignment,
-                                         VkSystemAllocationScope scope)
-{
-    (void)scope;
-    size_t step = alignment < 2 * sizeof(size_t) ? 2 * sizeof(size_t) : alignment;
-    unsigned char *block = malloc(bytes + 2 * step);
-    if (block == NULL) {
-        return NULL;
-    }
-    unsigned char *memory = block + 2 * step - (uintptr_t)block % step;
-    memcpy(memory - sizeof block, &block, sizeof block);
-    memcpy(memory - sizeof block - sizeof bytes, &bytes, sizeof bytes);
-    ++*(int *)user;
-    return memory;
-}
-
-static void VKAPI_CALL count_free(void *user, void *memory)
-{
-    unsigned char *block = NULL;
-    if (memory != NULL) {
-        memcpy(&block, (unsigned char *)memory - sizeof block, sizeof block);
-        free(block);
-        --*(int *)user;
-    }
-}
-
-static void *VKAPI_CALL count_reallocation(void *user, void *memory, size_t bytes, size_t alignment,
-                                           VkSystemAllocationScope scope)
-{
-    void *moved = bytes > 0 ? count_allocation(user, bytes, alignment, scope) : NULL;
-    if (moved != NULL && memory != NULL) {
-        size_t had = 0;
-        memcpy(&had, (unsigned char *)memory - sizeof(void *) - sizeof had, sizeof had);
-        memcpy(moved, memory, had < bytes ? had : bytes);
-    }
-    if (moved != NULL || bytes == 0) {
-        count_free(user, memory);
-    }
-    return moved;
-}
-
-// The caller's allocator and pipeline cache are used, the former for all that is made and
-// destroyed.
-static void test_pack_options(void **state)
-{
-    fixture *f = *state;
-    engine *e = &f->engine;
-    int blocks = 0;
-    engine_open(e, f->shown);
-    const VkAllocationCallbacks allocator = {
-        .pUserData = &blocks,
-        .pfnAllocation = count_allocation,
-        .pfnReallocation = count_reallocation,
-        .pfnFree = count_free,
-    };
-    VkPipelineCacheCreateInfo info = {.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
-    VkPipelineCache cache = VK_NULL_HANDLE;
-    assert_int_equal(e->vk.vkCreatePipelineCache(e->device, &info, NULL, &cache), VK_SUCCESS);
-    kq_vulkan_params params = engine_pack_params(e);
-    kq_vulkan *packs[2] = {NULL, NULL};
-    params.pipeline_cache = cache;
-    params.allocator = &allocator;
-    params.api_version = VK_API_VERSION_1_0;
-    clear(e);
-    assert_int_equal(kq_vulkan_create(&params, &packs[0]), KQ_OK);
-    // Two layouts, and of each kernel a module and a pipeline.
-    unsigned kernels =
-        wrapped_vulkan_kernels(KQ_OP_QUANTIZE) + wrapped_vulkan_kernels(KQ_OP_QUANTIZED_DOT);
-    assert_int_equal(e->wrapped.counts.with_allocator, 2 + 2 * kernels);
-    params.allocator = NULL;
-    clear(e);
-    assert_int_equal(kq_vulkan_create(&params, &packs[1]), KQ_OK);
-    assert_int_equal(e->wrapped.counts.with_allocator, 0);
-    kq_vulkan_destroy(&packs[0]);
-    assert_int_equal(blocks, 0);
-    kq_vulkan_destroy(&packs[1]);
-    kq_vulkan_destroy(&packs[1]);
-    e->vk.vkDestroyPipelineCache(e->device, cache, NULL);
-    engine_close(e);
-}
-
 // --- Limits
 
 typedef struct limit_case {
@@ -448,7 +366,6 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_call_arguments, &plain),
         cmocka_unit_test_prestate(test_pack_arguments, &plain),
-        cmocka_unit_test_prestate(test_pack_options, &plain),
         cmocka_unit_test_prestate(test_range_limit, &small_range),
         cmocka_unit_test_prestate(test_group_limit, &few_groups),
         {"test_quantize_limits: range", test_quantize_limits, NULL, NULL, &small_range},

@@ -638,6 +638,8 @@ wrapped_vkCreateComputePipelines(VkDevice device, VkPipelineCache cache, uint32_
         return result;
     }
     result = wrapped.vkCreateComputePipelines(device, cache, count, infos, allocator, pipelines);
+    wrapped.now->counts.with_cache +=
+        wrapped_find(WRAPPED_VULKAN_PIPELINE_CACHE, (uint64_t)cache) != NULL ? count : 0;
     for (uint32_t i = 0; i < count && result == VK_SUCCESS; i++) {
         const wrapped_vulkan_object *module =
             wrapped_find(WRAPPED_VULKAN_SHADER_MODULE, (uint64_t)infos[i].stage.module);
@@ -663,6 +665,24 @@ unsigned wrapped_vulkan_dispatches(const wrapped_vulkan *w, const char *prefix)
         }
     }
     return sum;
+}
+
+bool wrapped_vulkan_is_kernel(const wrapped_vulkan *w, uint64_t pipeline, const char *name)
+{
+    size_t count = 0;
+    const kq_kernel *kernels = kq_kernels(&count);
+    for (size_t k = 0; k < count; k++) {
+        if (kernels[k].api != KQ_API_VULKAN || strcmp(kernels[k].name, name) != 0) {
+            continue;
+        }
+        uint64_t code = digest(kernels[k].spirv, kernels[k].spirv_bytes);
+        for (const wrapped_vulkan_object *o = w->objects; o != NULL; o = o->next) {
+            if (o->kind == WRAPPED_VULKAN_PIPELINE && o->handle == pipeline) {
+                return o->code == code;
+            }
+        }
+    }
+    return false;
 }
 
 unsigned wrapped_vulkan_kernels(kq_op op)

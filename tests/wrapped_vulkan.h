@@ -74,6 +74,7 @@ typedef struct wrapped_vulkan_counts {
         unsigned count;
     } calls[WRAPPED_CALL_CAPACITY];  // wrapped_vulkan_calls()
     unsigned with_allocator;         // objects created with an allocator of the caller's
+    unsigned with_cache;             // pipelines created with a pipeline cache
     unsigned dispatches, barriers, submits;
     uint64_t uploaded_bytes;   // by vkCmdCopyBuffer to DEVICE_LOCAL memory from other memory,
     uint64_t read_back_bytes;  // the other way,
@@ -152,6 +153,9 @@ unsigned wrapped_vulkan_calls(const wrapped_vulkan *wrapped, const char *name);
 
 // Dispatches of the kernels whose names in kq_kernels() start with `prefix`.
 unsigned wrapped_vulkan_dispatches(const wrapped_vulkan *wrapped, const char *prefix);
+
+// Whether a pipeline is made of the kernel of that name.
+bool wrapped_vulkan_is_kernel(const wrapped_vulkan *wrapped, uint64_t pipeline, const char *name);
 
 // How many kernels Vulkan has for an operation.
 unsigned wrapped_vulkan_kernels(kq_op op);

@@ -21,13 +21,16 @@ typedef struct kq_vulkan_params {
     uint32_t ops;          // 1u << KQ_OP_*: the kernels to compile; 0: all
     VkPipelineCache pipeline_cache;          // optional
     const VkAllocationCallbacks *allocator;  // optional; for create and destroy, outlives the pack
-    kq_errors errors;                        // called on whatever thread a call fails on
+    PFN_vkVoidFunction set_debug_name;  // optional: vkSetDebugUtilsObjectNameEXT, called in create;
+                                        // pipelines get the names of their kernels
+    kq_errors errors;                   // called on whatever thread a call fails on
 } kq_vulkan_params;
 
 // Immutable once created: every call but destroy is safe on any number of threads at once.
 typedef struct kq_vulkan kq_vulkan;
 
-// Compiles the kernels; on several threads at once by Vulkan's rules for cache and allocator.
+// Compiles the kernels; on several threads at once by Vulkan's rules for cache and allocator. All
+// of them take lavapipe 0.2 s and 9 MB, SwiftShader 2.5 s and 2 MB.
 KQ_API kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **pack);
 
 // No work recorded with *pack may be pending. *pack may be NULL; it is set to NULL.
