@@ -16,7 +16,7 @@ HEAD = '''\
 //
 //     cc -std=c11 -c -I INCLUDE_FOLDER kquant.c
 //
-// Alone it is the reference and the kernels' table. -DKQ_HAS_VULKAN adds Vulkan, and includes
+// Alone it is the reference. -DKQ_HAS_VULKAN adds Vulkan with its kernels, and includes
 // <vulkan/vulkan_core.h> and <volk.h>, with volk.c beside it; -DKQ_HAS_OPENCL adds OpenCL, and
 // includes <CL/cl_icd.h>. Link with -ldl where dlopen is in a library of its own. A program that has
 // volk already says -DKQ_VOLK_ELSEWHERE.

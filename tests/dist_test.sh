@@ -11,8 +11,9 @@ for tool in git meson ninja pkg-config sha256sum tar xz; do
         exit 77
     fi
 done
-if [ ! -e "$root/.git" ]; then
-    echo "dist_test: $root is no git checkout"
+# In an unpacked tarball git may find a repository further up.
+if [ ! -e "$root/.git" ] || ! git -C "$root" rev-parse HEAD >/dev/null; then
+    echo "dist_test: $root is no git checkout, or not one that git reads"
     exit 77
 fi
 tmp=$(mktemp -d)

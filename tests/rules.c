@@ -69,15 +69,16 @@ static const rule_case legal_quantize = {
     .format = KQ_FORMAT_Q8_K,
     .values = {1, BUFFER_BYTES, .G = 3},
     .records = {2, BUFFER_BYTES, .G = 3},
-    .status = {3, BUFFER_BYTES},
+    .status = {3, .bytes = BUFFER_BYTES},
 };
 
 // Six dots: lhs [0, 1008), rhs [0, 1752), results [0, 24), scratch [0, 120). And of these in
 // pairwise order 4 records of 13 after the first 8.
 #define LEGAL_DOT                                                                                  \
  .op = KQ_OP_QUANTIZED_DOT, .lhs_format = KQ_FORMAT_Q4_K, .rhs_format = KQ_FORMAT_Q8_K,            \
- .acc = KQ_ACCUMULATOR_F32, .result = {3, BUFFER_BYTES}, .scratch = {4, BUFFER_BYTES},             \
- .repeat = {{3, 2}, {144, 0}, {0, 292}, {4, 12}}, .has_repeat = true
+ .acc = KQ_ACCUMULATOR_F32, .result = {3, .bytes = BUFFER_BYTES},                                  \
+ .scratch = {4, .bytes = BUFFER_BYTES}, .repeat = {{3, 2}, {144, 0}, {0, 292}, {4, 12}},           \
+ .has_repeat = true
 static const rule_case legal_dot = {LEGAL_DOT, .lhs = {1, BUFFER_BYTES, .G = 5},
                                     .rhs = {2, BUFFER_BYTES, .G = 5}};
 static const rule_case legal_part = {
