@@ -180,8 +180,8 @@ typedef struct kq_needs {
     const char *limit;        // NULL: it fits. Else the limit that stops it, as its API spells it,
     uint64_t limit_value;     // the limit's value,
     uint64_t needed;          // and what the operation needs of it
-    uint32_t largest_G;       // the largest G that fits, all else equal
-    uint32_t largest_count;   // the largest repeat.count[0] that fits, all else equal
+    uint32_t largest_G;       // the largest G within the limits, all else equal
+    uint32_t largest_count;   // the largest repeat.count[0], the same
     uint64_t submission_count;  // level 3, which cuts what doesn't fit; and by binding
     uint64_t staged_bytes[3];   // what none reaches, and is copied on the device
 } kq_needs;
@@ -247,7 +247,7 @@ typedef struct kq_device_params {
 typedef struct kq_device kq_device;
 
 // KQ_ERROR_ARGUMENT: the name is a part of several devices' names. KQ_ERROR_NO_DEVICE: of none.
-// KQ_ERROR_UNSUPPORTED: the device is below Vulkan 1.0's or OpenCL 1.2's least limits.
+// KQ_ERROR_UNSUPPORTED: an OpenCL device below version 1.2 or its least limits.
 KQ_API kq_result kq_device_create(const kq_device_params *params, kq_device **device);
 
 // Its buffers must be destroyed first. *device may be NULL; it is set to NULL.

@@ -456,6 +456,10 @@ int cmd_bench(int argc, char **argv)
         return EXIT_USAGE;
     }
 
+    if (longest != 0 && (repeat != NULL || dots != 0 || records != 16)) {
+        complain("bench: --long is one dot of its own sizes, without --records, --repeat, --dots");
+        return EXIT_USAGE;
+    }
     if (longest != 0) {
         work.is_long = true;
         work.count[0] = 1;

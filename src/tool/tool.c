@@ -18,12 +18,16 @@ int worst_exit(int a, int b)
 
 void complain(const char *format, ...)
 {
+    char text[4096];
     va_list arguments;
     va_start(arguments, format);
-    fputs("kquant: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
+    vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
+    // What comes from a file or an argument must not steer a terminal.
+    for (char *c = text; *c != '\0'; c++) {
+        *c = (unsigned char)*c < ' ' || *c == 0x7F ? '?' : *c;
+    }
+    fprintf(stderr, "kquant: %s\n", text);
 }
 
 void *reallocate(void *memory, size_t count, size_t size)
