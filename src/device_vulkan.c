@@ -509,9 +509,8 @@ static kq_result vulkan_open(kq_device *device, uint32_t index, const kq_device_
     segment -= segment % VULKAN_SEGMENT_UNIT;
     device->is_limited = true;
     device->capacity.limits = kq_vulkan_limits(&properties.limits);
-    for (uint32_t i = 0; i < d->memory_properties.memoryHeapCount; i++) {
-        device->capacity.memory_bytes += d->memory_properties.memoryHeaps[i].size;
-    }
+    // Heap sizes are no limit: llvmpipe shows 2 GiB and gives more.
+    device->capacity.memory_bytes = UINT64_MAX;
     device->capacity.segment_bytes = segment > 0 ? segment : VULKAN_SEGMENT_UNIT;
     device->capacity.scratch_bytes = device->capacity.segment_bytes;
     result = create_handle(d, &candidates[index]);

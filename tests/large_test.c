@@ -1,5 +1,5 @@
-// What takes minutes or gigabytes: 2^26 dots, room for 2^31, data beyond 4 GiB of one buffer. Not
-// part of the default run: `meson test -C build --benchmark`.
+// What takes minutes or gigabytes: 2^26 dots, room for 2^31, a dot of 2^24 records, data beyond 4
+// GiB of one buffer. Not part of the default run: `meson test -C build --benchmark`.
 //
 // Usage: large_test DEVICE. Exits with 77 where that isn't here.
 #include <setjmp.h>
@@ -119,6 +119,39 @@ static void test_most_dots(void **state)
     kq_buffer_destroy(&result);
 }
 
+// --- The longest dot: one pair of records, again and again, so that sums round in ever other ways
+
+static void test_longest_dot(void **state)
+{
+    (void)state;
+    uint32_t bits[2][2];
+    for (int d = 0; d < 2; d++) {
+        unsigned char record[KQ_Q4_K_BYTES];
+        draw_q4_k(5, 1, record);
+        kq_buffer *lhs = make_buffer(d, sizeof record);
+        kq_buffer *rhs = make_rhs(d);
+        kq_buffer *result = make_buffer(d, 4);
+        upload(lhs, 0, record, sizeof record);
+        const kq_view view = {.stride = KQ_BROADCAST, .G = 1u << 24};
+        for (int order = 0; order < 2; order++) {
+            const kq_quantized_dot_args args =
+                dot_args((kq_order)order, (kq_buffer_view){lhs, view}, (kq_buffer_view){rhs, view},
+                         result, NULL);
+            assert_int_equal(kq_quantized_dot(devices[d], &args), KQ_OK);
+            unsigned char *bytes = download(result, 0, 4);
+            bits[d][order] = load_u32(bytes);
+            free(bytes);
+        }
+        kq_buffer_destroy(&lhs);
+        kq_buffer_destroy(&rhs);
+        kq_buffer_destroy(&result);
+    }
+    print_message("2^24 records: %08" PRIx32 " sequential, %08" PRIx32 " pairwise\n", bits[0][0],
+                  bits[0][1]);
+    assert_int_not_equal(bits[0][0], bits[0][1]);
+    assert_memory_equal(bits[0], bits[1], sizeof bits[0]);
+}
+
 // --- Beyond 4 GiB
 
 // What quantize and a dot make of blocks and Q4_K records that lie so in one buffer of device d,
@@ -219,6 +252,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_beyond_4_gib),
         cmocka_unit_test(test_most_dots),
+        cmocka_unit_test(test_longest_dot),
         cmocka_unit_test(test_many_dots),
     };
     int failed = cmocka_run_group_tests_name("large", tests, NULL, NULL);
