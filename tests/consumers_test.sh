@@ -90,7 +90,7 @@ fi
 quietly c++ -x c++ -std=c++17 $warnings $cflags "$here/program.c" -x none $shared -o shared_cxx
 gives 'c++, shared' ./shared_cxx
 
-quietly cmake -S "$here" -B cmake -DCMAKE_BUILD_TYPE=Release
+quietly cmake -G Ninja -S "$here" -B cmake -DCMAKE_BUILD_TYPE=Release
 quietly cmake --build cmake
 gives 'CMake, pkg-config' cmake/program
 
