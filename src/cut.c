@@ -334,11 +334,6 @@ bool kq_piece_writes(const kq_piece *piece)
     return piece->op == KQ_OP_QUANTIZE || s->part.first + s->G == s->part.total;
 }
 
-uint64_t kq_piece_segment(const kq_piece *piece, int role, const kq_capacity *capacity)
-{
-    return piece->source.extents[role].offset / capacity->segment_bytes;
-}
-
 // The f32 values of a block that lie apart are runs of their own.
 static uint32_t runs_of_item(const kq_piece *piece, int role)
 {

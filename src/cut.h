@@ -60,9 +60,6 @@ kq_run kq_piece_run(const kq_piece *piece, int role, uint32_t index);
 // Whether the piece writes its output: all do but parts of a dot before the last.
 bool kq_piece_writes(const kq_piece *piece);
 
-// The segment that an operand which isn't staged is bound in.
-uint64_t kq_piece_segment(const kq_piece *piece, int role, const kq_capacity *capacity);
-
 // What level 2 is told of an operand, and of the loops around a dot.
 kq_view kq_piece_view(const kq_piece *piece, int role);
 kq_repeat kq_piece_repeat(const kq_piece *piece);

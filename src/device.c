@@ -261,6 +261,16 @@ void kq_buffer_destroy(kq_buffer **buffer)
     *buffer = NULL;
 }
 
+void *kq_piece_memory(const kq_piece *piece, int role, const kq_buffer *buffer, void *stage)
+{
+    if (role != KQ_RESULT && piece->shape.G == 0) {
+        return NULL;
+    }
+    return piece->is_staged[role]
+               ? stage
+               : kq_buffer_run(buffer, piece->source.extents[role].offset, 1).memory;
+}
+
 static kq_result check_range(const kq_buffer *buffer, uint64_t offset, const void *data,
                              uint64_t bytes)
 {

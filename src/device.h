@@ -32,6 +32,10 @@ typedef struct kq_segment_run {
 } kq_segment_run;
 kq_segment_run kq_buffer_run(const kq_buffer *buffer, uint64_t offset, uint64_t bytes);
 
+// The memory that an operand of a piece is bound in: its segment's, or the stage; NULL where it
+// isn't used.
+void *kq_piece_memory(const kq_piece *piece, int role, const kq_buffer *buffer, void *stage);
+
 // Every result but KQ_OK has been reported through device->errors (list: has no reporter).
 struct kq_backend {
     kq_api api;

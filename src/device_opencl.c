@@ -389,18 +389,6 @@ static kq_result opencl_need_stage(kq_device *device, const kq_piece *piece)
                : KQ_OK;
 }
 
-// The memory that an operand is bound in; NULL where it isn't used.
-static cl_mem opencl_bound(const kq_device *device, const kq_buffer *buffer, const kq_piece *piece,
-                           int role)
-{
-    const opencl_device *d = device->self;
-    bool is_used = role == KQ_RESULT || piece->shape.G > 0;
-    return !is_used ? NULL
-           : piece->is_staged[role]
-               ? d->stage
-               : buffer->memory[kq_piece_segment(piece, role, &device->capacity)];
-}
-
 // Waits for all work and releases event, the kernels' last, or NULL. A driver may end a command
 // with an error and yet finish well. `so_far` goes before what is found here.
 static kq_result opencl_finish(const kq_device *device, cl_event event, kq_result so_far)
@@ -436,8 +424,9 @@ static kq_result opencl_quantize(kq_device *device, const kq_quantize_args *args
     kq_result result = opencl_need_stage(device, piece);
     const kq_opencl_quantize op = {
         .format = args->format,
-        .values = {opencl_bound(device, values, piece, KQ_VALUES), kq_piece_view(piece, KQ_VALUES)},
-        .records = {opencl_bound(device, records, piece, KQ_RECORDS),
+        .values = {kq_piece_memory(piece, KQ_VALUES, values, d->stage),
+                   kq_piece_view(piece, KQ_VALUES)},
+        .records = {kq_piece_memory(piece, KQ_RECORDS, records, d->stage),
                     kq_piece_view(piece, KQ_RECORDS)},
         .status = {.buffer = d->status},
     };
@@ -487,9 +476,9 @@ static kq_result opencl_quantized_dot(kq_device *device, const kq_quantized_dot_
         .rhs_format = args->rhs_format,
         .acc = args->acc,
         .order = args->order,
-        .lhs = {opencl_bound(device, lhs, piece, KQ_LHS), kq_piece_view(piece, KQ_LHS)},
-        .rhs = {opencl_bound(device, rhs, piece, KQ_RHS), kq_piece_view(piece, KQ_RHS)},
-        .result = {opencl_bound(device, args->result, piece, KQ_RESULT),
+        .lhs = {kq_piece_memory(piece, KQ_LHS, lhs, d->stage), kq_piece_view(piece, KQ_LHS)},
+        .rhs = {kq_piece_memory(piece, KQ_RHS, rhs, d->stage), kq_piece_view(piece, KQ_RHS)},
+        .result = {kq_piece_memory(piece, KQ_RESULT, args->result, d->stage),
                    piece->shape.extents[KQ_RESULT].offset},
         .scratch = {.buffer = d->scratch},
         .repeat = &repeat,

@@ -634,22 +634,11 @@ static void vulkan_copy_runs(const vulkan_device *d, const kq_buffer *buffer, co
     }
 }
 
-// The memory that an operand is bound in; NULL where it isn't used.
-static const memory *vulkan_bound(const kq_device *device, const kq_buffer *buffer,
-                                  const kq_piece *piece, int role)
-{
-    const vulkan_device *d = device->self;
-    bool is_used = role == KQ_RESULT || piece->shape.G > 0;
-    return !is_used ? NULL
-           : piece->is_staged[role]
-               ? &d->stage
-               : buffer->memory[kq_piece_segment(piece, role, &device->capacity)];
-}
-
 static kq_vulkan_view view_of(const kq_device *device, const kq_buffer *buffer,
                               const kq_piece *piece, int role)
 {
-    const memory *m = vulkan_bound(device, buffer, piece, role);
+    vulkan_device *d = device->self;
+    const memory *m = kq_piece_memory(piece, role, buffer, &d->stage);
     return (kq_vulkan_view){
         .buffer = m != NULL ? m->buffer : VK_NULL_HANDLE,
         .buffer_bytes = m != NULL ? m->bytes : 0,
@@ -711,7 +700,7 @@ static kq_result vulkan_quantized_dot(kq_device *device, const kq_quantized_dot_
     const kq_repeat repeat = kq_piece_repeat(piece);
     kq_result result = vulkan_need_stage(device, piece);
     result = result != KQ_OK ? result : vulkan_grow_scratch(d, piece->needs.scratch_bytes);
-    const memory *result_memory = vulkan_bound(device, args->result, piece, KQ_RESULT);
+    const memory *result_memory = kq_piece_memory(piece, KQ_RESULT, args->result, &d->stage);
     kq_vulkan_quantized_dot op = {
         .lhs_format = args->lhs_format,
         .rhs_format = args->rhs_format,
