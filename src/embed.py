@@ -91,6 +91,7 @@ MANIFEST = {
         {'result': 2, 'scratch': 3},
         'ceil(dots * lanes / 64) * ceil(count / 128), where lanes is the least power of two with '
         '2 * lanes >= count, at most 64'),
+    'primitive': ({'items': 0}, 'ceil(count / 64)'),
 }
 
 
@@ -101,7 +102,7 @@ def manifest(out, params, apis, stems):
     kernels = []
     for stem in stems:
         bindings, groups = MANIFEST[stem]
-        op = 'quantize' if stem == 'quantize' else 'quantized_dot'
+        op = {'quantize': 'quantize', 'primitive': 'self_test'}.get(stem, 'quantized_dot')
         files = {'vulkan': f'vulkan/{stem}.base.spv',
                  'opencl': {'32': f'opencl/{stem}.base.32.spv', '64': f'opencl/{stem}.base.64.spv',
                             'source': f'opencl/{stem}.base.cl'}}
@@ -110,7 +111,7 @@ def manifest(out, params, apis, stems):
             'name': stem + '.base', 'op': op, **{api: files[api] for api in apis},
             'entry_point': {api: entry_point[api] for api in apis}, 'local_size': [64, 1, 1],
             'features': [], 'bindings': bindings,
-            'params': fields['QUANTIZE' if stem == 'quantize' else 'DOT'],
+            'params': fields[stem.upper() if stem.upper() in fields else 'DOT'],
             'workgroups': groups})
     Path(out).write_text(json.dumps({
         'comment': 'Vulkan: bindings of set 0 are storage buffers, params are push constants of 4 '

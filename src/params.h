@@ -45,6 +45,12 @@
     field(ends)
 // clang-format on
 
+// clang-format off
+#define KQ_PRIMITIVE_PARAMS(field)                                                                 \
+    field(count)                                                                                   \
+    field(items_offset)
+// clang-format on
+
 // Invocations of a workgroup, and 16-value lanes of a block in quantize.
 #define KQ_LANES           64u
 #define KQ_LANES_PER_BLOCK 16u
