@@ -14,7 +14,7 @@ kquant=$4
 check()
 {
     echo "== $*"
-    valgrind --quiet --error-exitcode=1 --leak-check=full "$@"
+    valgrind --quiet --error-exitcode=1 --leak-check=full --trace-children=yes "$@"
 }
 
 check "$api_test"

@@ -1,287 +1,205 @@
 // kquant check: runs the cases on devices, compares every bit, and sums up.
 
-#include "cases.h"
-#include "judge.h"
 #include "options.h"
 #include "platform.h"
+#include "run.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FULL_DRAWS = 2000, MAX_ERRORS = 8 };
-
-typedef struct tally {
-    char id[32];
-    uint64_t counts[CASE_STATUSES];
-    bool has_run[3];    // by kq_op: a case of it ran
-    char reason[1024];  // why the device could not be opened, or was given up; else ""
-} tally;
-
 typedef struct check {
-    case_list list;
-    const char *filter;
-    size_t selected;
-    target reference;  // for expectations and explanations, never what is judged
+    run_options options;
+    selection selection;
+    const char *device;   // NULL, "all" or one
+    const char *against;  // one more, or NULL
+    device_run *runs;
+    size_t run_count;
 } check;
-
-static bool is_selected(const check *check, const test_case *test)
-{
-    return check->filter == NULL || matches(check->filter, test->name);
-}
-
-// --- Progress, on stderr
-
-typedef struct progress {
-    const char *id;
-    size_t done, total;
-    bool is_bar;
-} progress;
-
-static void progress_show(const progress *progress)
-{
-    enum { WIDTH = 40 };
-    char bar[WIDTH + 1];
-    size_t filled = progress->total == 0 ? WIDTH : progress->done * WIDTH / progress->total;
-    memset(bar, '.', WIDTH);
-    memset(bar, '#', filled);
-    bar[WIDTH] = '\0';
-    fprintf(stderr, "\r%-10s [%s] %zu/%zu", progress->id, bar, progress->done, progress->total);
-}
-
-static void progress_begin(progress *progress, const char *id, size_t total)
-{
-    progress->id = id;
-    progress->done = 0;
-    progress->total = total;
-    progress->is_bar = platform_stderr_is_terminal();
-    if (progress->is_bar) {
-        progress_show(progress);
-    } else {
-        fprintf(stderr, "%s: running %zu cases\n", id, total);
-    }
-}
-
-static void progress_step(progress *progress)
-{
-    progress->done++;
-    if (progress->is_bar && (progress->done % 16 == 0 || progress->done == progress->total)) {
-        progress_show(progress);
-    }
-}
-
-// Takes the bar away, so that a line on stdout does not end up behind it.
-static void progress_hide(void *user)
-{
-    const progress *progress = user;
-    if (progress->is_bar) {
-        fprintf(stderr, "\r%*s\r", 79, "");
-    }
-}
-
-// --- Running
-
-static case_status run_case(check *check, report *report, const test_case *test)
-{
-    trial trial;
-    const char *reason = NULL;
-    if (!test->build(&check->list, test, &check->reference, &trial, &reason)) {
-        if (report_counts(report)) {
-            printf("ERROR  %s: %s\n", test->name, reason);
-        }
-        return CASE_ERROR;
-    }
-    outcome outcome;
-    trial_run(&trial, report->device, &outcome);
-    case_status status = judge(report, test->name, &trial, &outcome);
-    outcome_free(&outcome);
-    trial_free(&trial);
-    return status;
-}
-
-// A driver that has failed may be good for nothing more: the next case gets a new device, unless
-// that fails too, or errors have come in a row; then there is none.
-static void reopen(target *device, unsigned errors, const char *name, tally *tally)
-{
-    if (errors >= MAX_ERRORS) {
-        snprintf(tally->reason, sizeof tally->reason, "%u errors in a row", errors);
-    } else if (target_open(device, tally->id) != KQ_OK) {
-        snprintf(tally->reason, sizeof tally->reason, "%s", device->reason);
-    } else {
-        return;
-    }
-    printf("ERROR  the device is given up after %s: %s\n", name, tally->reason);
-}
-
-// All selected cases on one device. The device itself is the first to fail if it can't be opened.
-static void run_device(check *check, const char *name, tally *tally)
-{
-    target device;
-    kq_result result = target_open(&device, name);
-    if (result != KQ_OK) {
-        snprintf(tally->id, sizeof tally->id, "%s", name);
-        snprintf(tally->reason, sizeof tally->reason, "%s", device.reason);
-        tally->counts[CASE_ERROR] = check->selected;
-        printf("%s\nERROR  the device can't be opened: %s\n", name, tally->reason);
-        return;
-    }
-    snprintf(tally->id, sizeof tally->id, "%s", device.info->id);
-    target_print(device.info);
-    printf("\n");
-    fflush(stdout);
-
-    progress progress;
-    report report = {
-        .device = &device,
-        .reference = device.info->api == KQ_API_REFERENCE ? NULL : &check->reference,
-        .before_line = progress_hide,
-        .user = &progress,
-    };
-    progress_begin(&progress, tally->id, check->selected);
-    unsigned errors = 0;  // in a row
-    for (size_t k = 0; k < check->list.count; k++) {
-        const test_case *test = &check->list.cases[k];
-        if (!is_selected(check, test)) {
-            continue;
-        }
-        if (device.device == NULL) {
-            tally->counts[CASE_ERROR]++;
-            continue;
-        }
-        uint64_t mismatches = report.mismatch_count;
-        case_status status = run_case(check, &report, test);
-        tally->counts[status]++;
-        tally->has_run[test->op] |= status != CASE_UNSUPPORTED;
-        progress_step(&progress);
-        if (report.mismatch_count != mismatches) {
-            fflush(stdout);
-        }
-        errors = status == CASE_ERROR ? errors + 1 : 0;
-        if (errors > 0) {
-            target_close(&device);
-            reopen(&device, errors, test->name, tally);
-        }
-    }
-    progress_hide(&progress);
-    if (report.mismatch_count > REPORT_LINES) {
-        printf("       and %" PRIu64 " mismatches more\n", report.mismatch_count - REPORT_LINES);
-    }
-    if (device.device != NULL) {
-        target_close(&device);
-    }
-}
 
 // --- Summing up
 
-static int exit_of(const check *check, const tally *tally)
+// The name of an operation that cases were to be run of, and none was; or NULL.
+static const char *not_run(const check *check, const device_run *run)
 {
-    int code = EXIT_DONE;
+    static const char *const names[] = {NULL, "quantize", "quantized_dot"};
     for (int op = KQ_OP_QUANTIZE; op <= KQ_OP_QUANTIZED_DOT; op++) {
-        if (check->list.vectors.has_op[op] && !tally->has_run[op]) {
-            code = EXIT_NOTHING;
+        if (check->selection.list.vectors.has_op[op] && !run->has_run[op]) {
+            return names[op];
         }
     }
-    if (check->selected == 0) {
+    return NULL;
+}
+
+static int exit_of(const check *check, const device_run *run)
+{
+    int code = EXIT_DONE;
+    if (not_run(check, run) != NULL || check->selection.count == 0) {
         code = EXIT_NOTHING;
     }
-    if (tally->counts[CASE_ERROR] > 0 || tally->reason[0] != '\0') {
+    if (run->counts[CASE_ERROR] > 0 || run->reason[0] != '\0' ||
+        run->counts[CASE_PASS] + run->counts[CASE_FAIL] + run->counts[CASE_UNSUPPORTED] +
+                run->counts[CASE_ERROR] !=
+            check->selection.count) {
         code = worst_exit(code, EXIT_UNDECIDED);
     }
-    if (tally->counts[CASE_FAIL] > 0 || tally->counts[CASE_UNSUPPORTED] > 0) {
+    if (run->counts[CASE_FAIL] > 0 || run->counts[CASE_UNSUPPORTED] > 0) {
         code = worst_exit(code, EXIT_FAILED);
     }
     return code;
 }
 
-static int sum_up(const check *check, const tally *tallies, size_t count)
+static int sum_up(const check *check)
 {
-    int code = count == 0 ? EXIT_NOTHING : EXIT_DONE;
-    uint64_t passed = 0, failed = 0, skipped = 0;
+    int code = check->run_count == 0 ? EXIT_NOTHING : EXIT_DONE;
+    uint64_t passed = 0, failed = 0;
+    size_t skipped = check->selection.list.count - check->selection.count;
     printf("\n%-10s", "device");
-    for (unsigned status = 0; status < CASE_STATUSES; status++) {
+    for (unsigned status = CASE_PASS; status < CASE_STATUSES; status++) {
         printf("  %11s", case_status_name((case_status)status));
     }
-    printf("\n");
-    for (size_t d = 0; d < count; d++) {
-        const tally *tally = &tallies[d];
-        printf("%-10s", tally->id);
-        for (unsigned status = 0; status < CASE_STATUSES; status++) {
-            printf("  %11" PRIu64, tally->counts[status]);
+    printf("  fingerprint\n");
+    for (size_t d = 0; d < check->run_count; d++) {
+        const device_run *run = &check->runs[d];
+        char fingerprint[SHA256_HEX_BYTES];
+        run_fingerprint(&check->selection, run, fingerprint);
+        printf("%-10s", run->info.id);
+        for (unsigned status = CASE_PASS; status < CASE_STATUSES; status++) {
+            printf("  %11" PRIu64, run->counts[status]);
         }
-        printf("\n");
-        code = worst_exit(code, exit_of(check, tally));
-        passed += tally->counts[CASE_PASS];
-        failed += check->selected - tally->counts[CASE_PASS];
-        skipped += check->list.count - check->selected;
+        printf("  %.16s\n", fingerprint);
+        code = worst_exit(code, exit_of(check, run));
+        passed += run->counts[CASE_PASS];
+        failed += check->selection.count - run->counts[CASE_PASS];
     }
-    static const char *const op_names[] = {NULL, "quantize", "quantized_dot"};
-    for (int op = KQ_OP_QUANTIZE; op <= KQ_OP_QUANTIZED_DOT; op++) {
-        for (size_t d = 0; d < count; d++) {
-            if (check->list.vectors.has_op[op] && !tallies[d].has_run[op]) {
-                printf("%s: no case of %s ran\n", tallies[d].id, op_names[op]);
+    for (size_t d = 0; d < check->run_count; d++) {
+        const char *op = not_run(check, &check->runs[d]);
+        if (op != NULL) {
+            printf("%s: no case of %s ran\n", check->runs[d].info.id, op);
+        }
+    }
+    printf("%" PRIu64 " passed, %" PRIu64 " failed, %zu skipped\n", passed, failed,
+           skipped * check->run_count);
+    return code;
+}
+
+// The cases in which the last device's outputs are not the other's.
+static int compare(const check *check)
+{
+    const device_run *other = &check->runs[check->run_count - 1];
+    uint64_t differences = 0, compared = 0;
+    for (size_t d = 0; d + 1 < check->run_count; d++) {
+        const device_run *run = &check->runs[d];
+        for (size_t k = 0; k < check->selection.count; k++) {
+            const case_result *a = &run->results[k], *b = &other->results[k];
+            bool is_both = a->digest[0] != '\0' && b->digest[0] != '\0';
+            compared += is_both;
+            if (is_both && strcmp(a->digest, b->digest) != 0 && differences++ < REPORT_LINES) {
+                printf("DIFFER %s: outputs are %.16s on %s, %.16s on %s\n",
+                       check->selection.cases[k]->name, a->digest, run->info.id, b->digest,
+                       other->info.id);
             }
         }
     }
-    printf("%" PRIu64 " passed, %" PRIu64 " failed, %" PRIu64 " skipped\n", passed, failed,
-           skipped);
+    printf("%" PRIu64 " cases compared with %s, %" PRIu64 " differ\n", compared, other->info.id,
+           differences);
+    return differences > 0 ? EXIT_FAILED : compared == 0 ? EXIT_NOTHING : EXIT_DONE;
+}
+
+// --- Running
+
+static void print_head(const check *check)
+{
+    printf("kquant %d.%d.%d check: %s%s, seed %" PRIu64 ", %zu of %zu cases\n", KQ_VERSION_MAJOR,
+           KQ_VERSION_MINOR, KQ_VERSION_PATCH, check->options.vectors != NULL ? "" : "level ",
+           check->options.vectors != NULL ? check->options.vectors
+           : check->options.is_full       ? "full"
+                                          : "quick",
+           check->options.seed, check->selection.count, check->selection.list.count);
+}
+
+// The head of the output waits for the first device, so that a name that is none gets a complaint
+// and nothing else.
+static void print_opened(void *user, const device_run *run)
+{
+    const check *check = user;
+    if (check->run_count == 0) {
+        print_head(check);
+    }
+    target_print(&run->info);
+    printf("\n");
+}
+
+static void after_case(void *user, const device_run *run, size_t done)
+{
+    (void)user;
+    (void)run;
+    (void)done;
+}
+
+// One device into the next of check->runs. A code other than EXIT_DONE: it was asked for and isn't
+// there, which was complained about.
+static int run_one(check *check, const char *device, bool is_listed)
+{
+    device_run *run = &check->runs[check->run_count];
+    memset(run, 0, sizeof *run);
+    run->results = allocate(check->selection.count, sizeof run->results[0]);
+    snprintf(run->info.id, sizeof run->info.id, "%s", device != NULL ? device : "default");
+    const run_watch watch = {print_opened, after_case, check};
+    run_device(&check->options, &check->selection, device, run, &watch);
+    if (run->is_open || is_listed || run->opened == KQ_OK) {
+        if (!run->is_open && check->run_count == 0) {
+            print_head(check);
+        }
+        if (!run->is_open) {
+            printf("%s\nERROR  the device can't be opened: %s\n", run->info.id, run->reason);
+        }
+        check->run_count++;
+        return EXIT_DONE;
+    }
+    int code = target_complain(device, run->opened, run->reason);
+    device_run_free(run, check->selection.count);
+    return code;
+}
+
+static int run_all(check *check)
+{
+    int code = EXIT_DONE;
+    uint32_t count = 1;
+    kq_device_info *infos = NULL;
+    if (check->device != NULL && strcmp(check->device, "all") == 0) {
+        infos = list_devices(&count);
+        if (infos == NULL) {
+            return EXIT_UNDECIDED;
+        }
+    }
+    check->runs = allocate(count + 1, sizeof check->runs[0]);
+    for (uint32_t d = 0; d < count && code == EXIT_DONE; d++) {
+        code = run_one(check, infos != NULL ? infos[d].id : check->device, infos != NULL);
+    }
+    free(infos);
+    if (code == EXIT_DONE && check->against != NULL) {
+        code = run_one(check, check->against, false);
+    }
+    if (code == EXIT_DONE) {
+        code = sum_up(check);
+        code = check->against != NULL ? worst_exit(code, compare(check)) : code;
+    }
+    for (size_t d = 0; d < check->run_count; d++) {
+        device_run_free(&check->runs[d], check->selection.count);
+    }
+    free(check->runs);
     return code;
 }
 
 // --- The command
 
-// Fills the list of cases; EXIT_DONE or why it can't be.
-static int fill(case_list *list, const char *folder, bool is_full)
+static void print_list(const selection *selection)
 {
-    if (folder != NULL) {
-        if (!vectors_add_folder(&list->vectors, folder)) {
-            return EXIT_UNDECIDED;
-        }
-        cases_add_vectors(list);
-    } else {
-        if (!vectors_add_built_in(&list->vectors)) {
-            return EXIT_UNDECIDED;
-        }
-        cases_add_vectors(list);
-        cases_add_layouts(list);
-        if (is_full) {
-            cases_add_limits(list);
-            cases_add_draws(list, FULL_DRAWS);
-        }
+    for (size_t k = 0; k < selection->count; k++) {
+        printf("%s\n", selection->cases[k]->name);
     }
-    cases_finish(list);
-    return EXIT_DONE;
-}
-
-static void print_list(const check *check)
-{
-    for (size_t k = 0; k < check->list.count; k++) {
-        if (is_selected(check, &check->list.cases[k])) {
-            printf("%s\n", check->list.cases[k].name);
-        }
-    }
-}
-
-// Runs on the devices meant by `device`: NULL, "all" or one. what: vectors or level, for the head.
-static int run_devices(check *check, const char *device, const char *what)
-{
-    uint32_t count;
-    int code;
-    kq_device_info *infos = target_list(device, &count, &code);
-    if (infos == NULL) {
-        return code;
-    }
-    printf("kquant %d.%d.%d check: %s, seed %" PRIu64 ", %zu of %zu cases\n", KQ_VERSION_MAJOR,
-           KQ_VERSION_MINOR, KQ_VERSION_PATCH, what, check->list.seed, check->selected,
-           check->list.count);
-    tally *tallies = allocate(count, sizeof *tallies);
-    for (uint32_t d = 0; d < count; d++) {
-        run_device(check, infos[d].id, &tallies[d]);
-    }
-    code = sum_up(check, tallies, count);
-    free(tallies);
-    free(infos);
-    return code;
 }
 
 static const char about[] =
@@ -319,22 +237,27 @@ static const char examples[] = "  kquant check                          # the de
 
 int cmd_check(int argc, char **argv)
 {
-    const char *device = NULL, *folder = NULL;
     unsigned level = 0;
     bool list_only = false;
-    check check = {.list = {.seed = 1}};
+    uint64_t worker = UINT64_MAX;
+    check check = {.options = {.seed = 1, .time_limit = 300}};
     const option options[] = {
         {.name = "device",
          .value = "D|all",
          .kind = OPTION_TEXT,
-         .text = &device,
+         .text = &check.device,
          .help = "an id, a uuid, or a part of one device's name; all: every device\n"
                  "that is listed, the reference too; without it the first discrete\n"
                  "GPU, else integrated, else software"},
+        {.name = "against",
+         .value = "D",
+         .kind = OPTION_TEXT,
+         .text = &check.against,
+         .help = "one device more, and the cases in which its outputs are others"},
         {.name = "filter",
          .value = "GLOB",
          .kind = OPTION_TEXT,
-         .text = &check.filter,
+         .text = &check.options.filter,
          .help = "only cases with such names; * is any characters, ? any one"},
         {.name = "level",
          .value = "quick|full",
@@ -346,22 +269,40 @@ int cmd_check(int argc, char **argv)
          .value = "N",
          .kind = OPTION_NUMBER,
          .max = UINT64_MAX,
-         .number = &check.list.seed,
+         .number = &check.options.seed,
          .help = "of the draws, and of the bytes that outputs are filled with (1)"},
+        {.name = "time-limit",
+         .value = "S",
+         .kind = OPTION_NUMBER,
+         .min = 1,
+         .max = 86400,
+         .number = &check.options.time_limit,
+         .help = "seconds that a case may take, and opening a device (300)"},
         {.name = "vectors",
          .value = "DIR",
          .kind = OPTION_TEXT,
-         .text = &folder,
+         .text = &check.options.vectors,
          .help = "the TSV files of this folder in place of the built-in vectors"},
         {.name = "list",
          .kind = OPTION_FLAG,
          .flag = &list_only,
          .help = "print the names of the cases and run nothing"},
+        {.name = "fault",
+         .value = "KIND[:GLOB]",
+         .kind = OPTION_TEXT,
+         .text = &check.options.fault,
+         .help = "act as if the driver were broken, in cases of such names: " FAULT_NAMES "\n"
+                 "(to see that the verdict is never a pass)"},
+        {.name = "worker",
+         .value = "N",
+         .kind = OPTION_NUMBER,
+         .max = UINT64_MAX - 1,
+         .number = &worker,
+         .help = "what check starts itself with, for the cases from the N-th on"},
     };
     const usage usage = {
         .name = "check",
-        .summary = "[--device=D|all] [--filter=GLOB] [--level=quick|full] [--seed=N] "
-                   "[--vectors=DIR] [--list]",
+        .summary = "[--option=value ...]",
         .about = about,
         .examples = examples,
         .options = options,
@@ -372,38 +313,39 @@ int cmd_check(int argc, char **argv)
     case OPTIONS_WRONG: return EXIT_USAGE;
     case OPTIONS_RUN: break;
     }
-    if (folder != NULL && level == 1) {
+    check.options.is_full = level == 1;
+    if (check.options.vectors != NULL && check.options.is_full) {
         complain("check: --level=full adds draws to the built-in vectors, not to --vectors=%s",
-                 folder);
+                 check.options.vectors);
+        return EXIT_USAGE;
+    }
+    if (check.options.fault != NULL && !fault_is_known(check.options.fault)) {
+        complain("check: --fault=%s: must be one of " FAULT_NAMES ", or that and :GLOB",
+                 check.options.fault);
         return EXIT_USAGE;
     }
 
-    int code = fill(&check.list, folder, level == 1);
+    int code = selection_make(&check.options, &check.selection);
+    const selection *selection = &check.selection;
     if (code != EXIT_DONE) {
         goto done;
     }
-    for (size_t k = 0; k < check.list.count; k++) {
-        check.selected += is_selected(&check, &check.list.cases[k]);
-    }
     if (list_only) {
-        print_list(&check);
+        print_list(selection);
         goto done;
     }
-    if (check.list.count == 0 && folder != NULL) {
-        complain("--vectors=%s: no case in quantize.tsv, dot.tsv or bulk.tsv", folder);
-    } else if (check.selected == 0) {
-        complain("--filter=%s: no case has such a name; see --list", check.filter);
+    if (worker != UINT64_MAX) {
+        code = run_worker(&check.options, selection, check.device, (size_t)worker);
+        goto done;
     }
-
-    code = target_open_or_complain(&check.reference, "reference");
-    if (code == EXIT_DONE) {
-        code = run_devices(&check, device,
-                           folder != NULL ? folder
-                           : level == 1   ? "level full"
-                                          : "level quick");
-        target_close(&check.reference);
+    if (selection->list.count == 0 && check.options.vectors != NULL) {
+        complain("--vectors=%s: no case in quantize.tsv, dot.tsv or bulk.tsv",
+                 check.options.vectors);
+    } else if (selection->count == 0) {
+        complain("--filter=%s: no case has such a name; see --list", check.options.filter);
     }
+    code = run_all(&check);
 done:
-    cases_free(&check.list);
+    selection_free(&check.selection);
     return code;
 }

@@ -12,17 +12,14 @@ static const char indent[] = "       ";
 
 const char *case_status_name(case_status status)
 {
-    static const char *const names[CASE_STATUSES] = {"pass", "fail", "unsupported", "error"};
+    static const char *const names[CASE_STATUSES] = {"missing", "pass", "fail", "unsupported",
+                                                     "error"};
     return names[status];
 }
 
 bool report_counts(report *report)
 {
-    bool is_printed = report->mismatch_count++ < REPORT_LINES;
-    if (is_printed) {
-        report->before_line(report->user);
-    }
-    return is_printed;
+    return report->mismatch_count++ < REPORT_LINES;
 }
 
 // --- Records

@@ -5,6 +5,7 @@
 #include "trial.h"
 
 typedef enum case_status {
+    CASE_MISSING,  // it has not run
     CASE_PASS,
     CASE_FAIL,
     CASE_UNSUPPORTED,  // the device or the library stops at a limit
@@ -20,10 +21,8 @@ enum { REPORT_LINES = 20 };
 // What is said about one device.
 typedef struct report {
     target *device;
-    target *reference;                // NULL where the device is the reference itself
-    uint64_t mismatch_count;          // of all cases; the first REPORT_LINES are printed
-    void (*before_line)(void *user);  // called before a line is printed
-    void *user;
+    target *reference;        // NULL where the device is the reference itself
+    uint64_t mismatch_count;  // of all cases; the first REPORT_LINES are printed
 } report;
 
 // Prints, on stdout, each mismatch between what the trial of case `name` expects and its outcome.

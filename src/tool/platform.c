@@ -64,10 +64,99 @@ double platform_seconds(void)
     return (double)now.QuadPart / (double)frequency.QuadPart;
 }
 
+struct platform_child {
+    HANDLE process, pipe;
+    char *text;  // read, but not yet given out as lines
+    size_t count, capacity, taken;
+};
+
+static bool is_readable(platform_child *child, double until)
+{
+    DWORD available = 0;
+    while (PeekNamedPipe(child->pipe, NULL, 0, NULL, &available, NULL) && available == 0) {
+        if (platform_seconds() >= until) {
+            return false;
+        }
+        Sleep(2);
+    }
+    return true;  // or at its end, as reading will show
+}
+
+static size_t read_some(platform_child *child, char *to, size_t bytes)
+{
+    DWORD got = 0;
+    return ReadFile(child->pipe, to, (DWORD)bytes, &got, NULL) ? got : 0;
+}
+
+platform_child *platform_start(const char *const *arguments)
+{
+    // CommandLineToArgvW splits at spaces that are not quoted; no argument here holds a quote.
+    char line[8192];
+    char self[MAX_PATH];
+    HANDLE ends[2];
+    SECURITY_ATTRIBUTES inherit = {sizeof inherit, NULL, TRUE};
+    STARTUPINFOA start = {sizeof start};
+    PROCESS_INFORMATION made;
+    size_t length = 0;
+    GetModuleFileNameA(NULL, self, sizeof self);
+    length += (size_t)snprintf(line, sizeof line, "\"%s\"", self);
+    for (; *arguments != NULL && length < sizeof line; arguments++) {
+        length += (size_t)snprintf(line + length, sizeof line - length, " \"%s\"", *arguments);
+    }
+    platform_child *child = calloc(1, sizeof *child);
+    if (child == NULL || length >= sizeof line || !CreatePipe(&ends[0], &ends[1], &inherit, 0)) {
+        free(child);
+        errno = ENOMEM;
+        return NULL;
+    }
+    SetHandleInformation(ends[0], HANDLE_FLAG_INHERIT, 0);
+    start.dwFlags = STARTF_USESTDHANDLES;
+    start.hStdInput = GetStdHandle(STD_INPUT_HANDLE);
+    start.hStdOutput = ends[1];
+    start.hStdError = GetStdHandle(STD_ERROR_HANDLE);
+    BOOL is_made = CreateProcessA(self, line, NULL, NULL, TRUE, 0, NULL, NULL, &start, &made);
+    CloseHandle(ends[1]);
+    if (!is_made) {
+        CloseHandle(ends[0]);
+        free(child);
+        errno = ENOENT;
+        return NULL;
+    }
+    CloseHandle(made.hThread);
+    child->process = made.hProcess;
+    child->pipe = ends[0];
+    return child;
+}
+
+bool platform_end(platform_child *child, double seconds, char *how, size_t bytes)
+{
+    DWORD code = 0;
+    CloseHandle(child->pipe);
+    if (WaitForSingleObject(child->process, (DWORD)(seconds * 1000)) != WAIT_OBJECT_0) {
+        TerminateProcess(child->process, 99);
+        WaitForSingleObject(child->process, INFINITE);
+    }
+    GetExitCodeProcess(child->process, &code);
+    CloseHandle(child->process);
+    free(child->text);
+    free(child);
+    snprintf(how, bytes, "exit code %lu", (unsigned long)code);
+    return code == 0;
+}
+
 #else
+# include <poll.h>
+# include <signal.h>
+# include <spawn.h>
 # include <sys/stat.h>
+# include <sys/wait.h>
 # include <time.h>
 # include <unistd.h>
+# ifdef __APPLE__
+#  include <mach-o/dyld.h>
+# endif
+
+extern char **environ;
 
 path_kind platform_path_kind(const char *path)
 {
@@ -142,4 +231,140 @@ double platform_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+struct platform_child {
+    pid_t process;
+    int pipe;
+    char *text;  // read, but not yet given out as lines
+    size_t count, capacity, taken;
+};
+
+static bool is_readable(platform_child *child, double until)
+{
+    for (;;) {
+        double left = until - platform_seconds();
+        struct pollfd wait = {.fd = child->pipe, .events = POLLIN};
+        int found = poll(&wait, 1, left <= 0 ? 0 : left < 60 ? (int)(left * 1000) + 1 : 60000);
+        if (found > 0 || (found < 0 && errno != EINTR)) {
+            return true;  // or at its end, as reading will show
+        }
+        if (found == 0 && left <= 0) {
+            return false;
+        }
+    }
+}
+
+static size_t read_some(platform_child *child, char *to, size_t bytes)
+{
+    ssize_t got;
+    do {
+        got = read(child->pipe, to, bytes);
+    } while (got < 0 && errno == EINTR);
+    return got > 0 ? (size_t)got : 0;
+}
+
+// The path of this program's file.
+static bool find_self(char *path, size_t bytes)
+{
+# ifdef __APPLE__
+    uint32_t capacity = (uint32_t)bytes;
+    return _NSGetExecutablePath(path, &capacity) == 0;
+# else
+    ssize_t length = readlink("/proc/self/exe", path, bytes - 1);
+    path[length > 0 ? length : 0] = '\0';
+    return length > 0;
+# endif
+}
+
+platform_child *platform_start(const char *const *arguments)
+{
+    enum { MAX_ARGUMENTS = 32 };
+    char self[4096];
+    char *argv[MAX_ARGUMENTS + 2] = {self};
+    int ends[2];
+    posix_spawn_file_actions_t actions;
+    platform_child *child = calloc(1, sizeof *child);
+    if (child == NULL || !find_self(self, sizeof self) || pipe(ends) != 0) {
+        free(child);
+        return NULL;
+    }
+    // posix_spawn promises to leave them as they are.
+    for (int i = 0; i < MAX_ARGUMENTS && arguments[i] != NULL; i++) {
+        memcpy(&argv[i + 1], &arguments[i], sizeof argv[0]);
+    }
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
+    posix_spawn_file_actions_addclose(&actions, ends[0]);
+    posix_spawn_file_actions_addclose(&actions, ends[1]);
+    errno = posix_spawn(&child->process, self, &actions, NULL, argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    close(ends[1]);
+    if (errno != 0) {
+        close(ends[0]);
+        free(child);
+        return NULL;
+    }
+    child->pipe = ends[0];
+    return child;
+}
+
+bool platform_end(platform_child *child, double seconds, char *how, size_t bytes)
+{
+    int status = 0;
+    double until = platform_seconds() + seconds;
+    pid_t ended = 0;
+    close(child->pipe);
+    while ((ended = waitpid(child->process, &status, WNOHANG)) == 0 && platform_seconds() < until) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+    }
+    if (ended == 0) {
+        kill(child->process, SIGKILL);
+        waitpid(child->process, &status, 0);
+    }
+    free(child->text);
+    free(child);
+    if (WIFSIGNALED(status)) {
+        snprintf(how, bytes, "signal %d, %s", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    } else {
+        snprintf(how, bytes, "exit code %d", WEXITSTATUS(status));
+    }
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
 #endif
+
+child_line platform_read_line(platform_child *child, double until, char **line)
+{
+    for (;;) {
+        char *begin = child->text + child->taken;
+        char *end =
+            child->taken < child->count ? memchr(begin, '\n', child->count - child->taken) : NULL;
+        if (end != NULL) {
+            *end = '\0';
+            *line = begin;
+            child->taken += (size_t)(end - begin) + 1;
+            return CHILD_LINE;
+        }
+        if (child->taken > 0) {
+            child->count -= child->taken;
+            memmove(child->text, begin, child->count);
+            child->taken = 0;
+        }
+        if (child->count == child->capacity) {
+            size_t capacity = child->capacity == 0 ? 4096 : 2 * child->capacity;
+            char *text = realloc(child->text, capacity);
+            if (text == NULL) {
+                return CHILD_END;
+            }
+            child->text = text;
+            child->capacity = capacity;
+        }
+        if (!is_readable(child, until)) {
+            return CHILD_LATE;
+        }
+        size_t got = read_some(child, child->text + child->count, child->capacity - child->count);
+        if (got == 0) {
+            return CHILD_END;  // half a line at the end is none
+        }
+        child->count += got;
+    }
+}

@@ -4,6 +4,7 @@
 #define KQ_TOOL_PLATFORM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 typedef enum path_kind {
     PATH_ABSENT,
@@ -29,6 +30,24 @@ bool platform_copy_mode(const char *from, const char *to);
 bool platform_is_same_file(const char *a, const char *b);
 
 bool platform_stderr_is_terminal(void);
+
+// This program once more, as a process of its own whose stdout is read here. stdin and stderr are
+// shared.
+typedef struct platform_child platform_child;
+
+// arguments ends with NULL; the first is the subcommand. NULL: errno says why.
+platform_child *platform_start(const char *const *arguments);
+
+typedef enum child_line { CHILD_LINE, CHILD_END, CHILD_LATE } child_line;
+
+// The next line it prints, without the newline, valid until the next call. CHILD_END: it prints
+// nothing more. CHILD_LATE: platform_seconds() reached `until` before a line was whole.
+child_line platform_read_line(platform_child *child, double until, char **line);
+
+// Waits so many seconds for its end, then ends it, and frees it. True: it ended by itself with exit
+// code 0; else
+// `how` has what became of it in words, "exit code 3", "signal 11, Segmentation fault".
+bool platform_end(platform_child *child, double seconds, char *how, size_t bytes);
 
 // Seconds from some fixed moment, on a clock that only goes forward.
 double platform_seconds(void);

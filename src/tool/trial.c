@@ -312,3 +312,42 @@ void outcome_free(outcome *outcome)
     }
     memset(outcome, 0, sizeof *outcome);
 }
+
+static void hash_word(sha256 *hash, uint32_t word)
+{
+    uint8_t bytes[4];
+    store_u32(bytes, word);
+    sha256_add(hash, bytes, sizeof bytes);
+}
+
+void outcome_digest(const trial *trial, const outcome *outcome, char hex[SHA256_HEX_BYTES])
+{
+    const uint8_t *got = outcome->got[trial->buffer_of[OPERAND_OUT]];
+    sha256 hash;
+    hex[0] = '\0';
+    if (got == NULL) {
+        return;
+    }
+    sha256_begin(&hash);
+    hash_word(&hash, (uint32_t)outcome->result);
+    if (outcome->result == KQ_ERROR_DOMAIN) {
+        hash_word(&hash, outcome->domain.record);
+        hash_word(&hash, outcome->domain.bad_count);
+        hash_word(&hash, (uint32_t)outcome->domain.reason);
+        hash_word(&hash, outcome->domain.element);
+    }
+    for (uint32_t g = 0; trial->op == KQ_OP_QUANTIZE && g < trial->layout.views[OPERAND_OUT].G;
+         g++) {
+        sha256_add(&hash, got + trial_record_at(trial, g), KQ_Q8_K_BYTES);
+    }
+    const uint32_t one[2] = {1, 1};
+    const uint32_t *count = trial->layout.has_repeat ? trial->layout.repeat.count : one;
+    for (unsigned order = 0; trial->op == KQ_OP_QUANTIZED_DOT && order < 2; order++) {
+        for (uint32_t j = 0; j < count[1]; j++) {
+            for (uint32_t i = 0; i < count[0]; i++) {
+                sha256_add(&hash, got + trial_result_at(trial, (kq_order)order, i, j), 4);
+            }
+        }
+    }
+    sha256_end(&hash, hex);
+}

@@ -6,6 +6,7 @@
 #ifndef KQ_TOOL_TRIAL_H
 #define KQ_TOOL_TRIAL_H
 
+#include "sha256.h"
 #include "target.h"
 
 enum { OPERAND_VALUES = 0, OPERAND_LHS = 0, OPERAND_RHS = 1, OPERAND_OUT = 2, OPERANDS = 3 };
@@ -82,5 +83,9 @@ typedef struct outcome {
 // target->reason says why, if the result is no KQ_OK.
 void trial_run(const trial *trial, target *target, outcome *outcome);
 void outcome_free(outcome *outcome);
+
+// SHA-256, in hex, of the result code, of the domain error if it is one, and of the outputs; "" if
+// there are none.
+void outcome_digest(const trial *trial, const outcome *outcome, char hex[SHA256_HEX_BYTES]);
 
 #endif

@@ -1,0 +1,353 @@
+#include "run.h"
+#include "platform.h"
+#include "progress.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FULL_DRAWS = 2000, MAX_ERRORS = 8, MAX_ARGUMENTS = 16 };
+
+// --- The selection
+
+static int fill(const run_options *options, case_list *list)
+{
+    list->seed = options->seed;
+    bool is_good = options->vectors != NULL ? vectors_add_folder(&list->vectors, options->vectors)
+                                            : vectors_add_built_in(&list->vectors);
+    if (!is_good) {
+        return EXIT_UNDECIDED;
+    }
+    cases_add_vectors(list);
+    if (options->vectors == NULL) {
+        cases_add_layouts(list);
+    }
+    if (options->is_full) {
+        cases_add_limits(list);
+        cases_add_draws(list, FULL_DRAWS);
+    }
+    cases_finish(list);
+    return EXIT_DONE;
+}
+
+int selection_make(const run_options *options, selection *selection)
+{
+    memset(selection, 0, sizeof *selection);
+    int code = fill(options, &selection->list);
+    selection->cases = allocate(selection->list.count, sizeof selection->cases[0]);
+    for (size_t k = 0; k < selection->list.count; k++) {
+        const test_case *test = &selection->list.cases[k];
+        if (options->filter == NULL || matches(options->filter, test->name)) {
+            selection->cases[selection->count++] = test;
+        }
+    }
+    return code;
+}
+
+void selection_free(selection *selection)
+{
+    free(selection->cases);
+    cases_free(&selection->list);
+    memset(selection, 0, sizeof *selection);
+}
+
+// --- The child's lines
+
+static char *copy_text(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    return memcpy(allocate(bytes, 1), text, bytes);
+}
+
+typedef struct session {
+    const run_options *options;
+    const selection *selection;
+    device_run *run;
+    progress progress;
+    const run_watch *watch;
+    size_t done;
+    uint64_t mismatches;  // of all cases
+    unsigned lines;       // of them shown
+    unsigned errors;      // in a row
+    bool is_shown;        // of the latest line that is not indented
+    bool has_ended;       // the child said so
+    bool is_in_case;      // a case has begun and not ended
+    size_t test;          // which
+    double deadline;      // of the case, or of opening the device
+    char *reason;         // of the case so far
+    char *fallback;       // its first mismatch
+} session;
+
+// A line that is to be seen, after which the bar comes back by itself.
+static void show_line(session *s, const char *line)
+{
+    if (line[0] != ' ') {
+        s->is_shown = s->lines < REPORT_LINES;
+        s->lines += s->is_shown;
+    }
+    if (s->is_shown) {
+        progress_hide(&s->progress);
+        printf("%s\n", line);
+        fflush(stdout);
+    }
+}
+
+static void begin_case(session *s, size_t test)
+{
+    s->test = test;
+    s->is_in_case = true;
+    s->deadline = platform_seconds() + (double)s->options->time_limit;
+    free(s->reason);
+    free(s->fallback);
+    s->reason = NULL;
+    s->fallback = NULL;
+}
+
+static void finish_case(session *s, case_status status, uint64_t mismatches, double seconds,
+                        const char *digest)
+{
+    case_result *result = &s->run->results[s->test];
+    *result = (case_result){.status = status, .mismatches = mismatches, .seconds = seconds};
+    snprintf(result->digest, sizeof result->digest, "%s", strcmp(digest, "-") != 0 ? digest : "");
+    if (status != CASE_PASS) {
+        const char *reason = s->reason != NULL ? s->reason : s->fallback;
+        result->reason = copy_text(reason != NULL ? reason : "no reason is given");
+    }
+    s->mismatches += mismatches;
+    s->run->counts[status]++;
+    s->run->has_run[s->selection->cases[s->test]->op] |= status != CASE_UNSUPPORTED;
+    s->errors = status == CASE_ERROR ? s->errors + 1 : 0;
+    s->is_in_case = false;
+    s->done++;
+    progress_step(&s->progress);
+    s->watch->stepped(s->watch->user, s->run, s->done);
+}
+
+// The case that the child did not come back from.
+static void lose_case(session *s, const char *reason)
+{
+    const char *name = s->selection->cases[s->test]->name;
+    size_t bytes = strlen(name) + strlen(reason) + 16;
+    char *line = allocate(bytes, 1);
+    snprintf(line, bytes, "ERROR  %s: %s", name, reason);
+    free(s->reason);
+    s->reason = copy_text(reason);
+    show_line(s, line);
+    finish_case(s, CASE_ERROR, 1, 0, "-");
+    free(line);
+}
+
+static void read_open(session *s, const char *text)
+{
+    kq_device_info *info = &s->run->info;
+    int api = 0;
+    char uuid[36] = "";
+    if (sscanf(text, "%31s %d %d %d %35s", info->id, &api, &info->is_software, &info->is_discrete,
+               uuid) == 5) {
+        info->api = (kq_api)api;
+        snprintf(info->uuid, sizeof info->uuid, "%s", strcmp(uuid, "-") != 0 ? uuid : "");
+    }
+}
+
+static void read_tagged(session *s, const char *line)
+{
+    kq_device_info *info = &s->run->info;
+    size_t number = 0;
+    int code = 0;
+    int skip = 0;
+    uint64_t mismatches = 0;
+    double seconds = 0;
+    char digest[SHA256_HEX_BYTES];
+    if (strncmp(line, "@open ", 6) == 0) {
+        read_open(s, line + 6);
+    } else if (strncmp(line, "@name ", 6) == 0) {
+        snprintf(info->name, sizeof info->name, "%s", line + 6);
+    } else if (strncmp(line, "@driver ", 8) == 0) {
+        snprintf(info->driver, sizeof info->driver, "%s", line + 8);
+        if (!s->run->is_open) {
+            s->run->is_open = true;
+            s->watch->opened(s->watch->user, s->run);
+            fflush(stdout);
+            progress_begin(&s->progress, info->id, s->done, s->selection->count);
+        }
+    } else if (sscanf(line, "@closed %d %n", &code, &skip) == 1) {
+        s->run->opened = (kq_result)code;
+        snprintf(s->run->reason, sizeof s->run->reason, "%s", line + skip);
+    } else if (sscanf(line, "@case %zu", &number) == 1 && number < s->selection->count) {
+        begin_case(s, number);
+    } else if (strncmp(line, "@reason ", 8) == 0) {
+        free(s->reason);
+        s->reason = copy_text(line + 8);
+    } else if (sscanf(line, "@result %d %" SCNu64 " %lf %64s", &code, &mismatches, &seconds,
+                      digest) == 4 &&
+               s->is_in_case && code > CASE_MISSING && code < CASE_STATUSES) {
+        finish_case(s, (case_status)code, mismatches, seconds, digest);
+    } else if (strcmp(line, "@end") == 0) {
+        s->has_ended = true;
+    }
+}
+
+static void read_line(session *s, const char *line)
+{
+    if (line[0] == '@') {
+        read_tagged(s, line);
+        return;
+    }
+    if (s->fallback == NULL && s->is_in_case) {
+        const char *name = s->selection->cases[s->test]->name;
+        const char *rest = strstr(line, name);
+        s->fallback = copy_text(
+            rest != NULL ? rest + strlen(name) + strspn(rest + strlen(name), ": ") : line);
+    }
+    show_line(s, line);
+}
+
+// --- The child
+
+static platform_child *start_child(const session *s, const char *device, size_t first)
+{
+    const run_options *o = s->options;
+    char texts[MAX_ARGUMENTS][1024];
+    const char *arguments[MAX_ARGUMENTS] = {"check"};
+    unsigned count = 1;
+#define ADD(condition, ...)                                                                        \
+ if (condition) {                                                                                  \
+  snprintf(texts[count], sizeof texts[count], __VA_ARGS__);                                        \
+  arguments[count] = texts[count];                                                                 \
+  count++;                                                                                         \
+ }
+    ADD(true, "--worker=%zu", first)
+    ADD(device != NULL, "--device=%s", device)
+    ADD(o->filter != NULL, "--filter=%s", o->filter)
+    ADD(o->vectors != NULL, "--vectors=%s", o->vectors)
+    ADD(o->is_full, "--level=full")
+    ADD(true, "--seed=%" PRIu64, o->seed)
+    ADD(o->fault != NULL, "--fault=%s", o->fault)
+#undef ADD
+    return platform_start(arguments);
+}
+
+// Cases from `first` on in one child, until it ends or must be ended.
+static void run_child(session *s, const char *device, size_t first)
+{
+    char how[200], reason[400];
+    char *line = NULL;
+    child_line kind;
+    platform_child *child = start_child(s, device, first);
+    s->has_ended = false;
+    s->is_in_case = false;
+    if (child == NULL) {
+        snprintf(s->run->reason, sizeof s->run->reason, "a process of its own can't be started: %s",
+                 strerror(errno));
+        return;
+    }
+    s->deadline = platform_seconds() + (double)s->options->time_limit;
+    while ((kind = platform_read_line(child, s->deadline, &line)) == CHILD_LINE) {
+        read_line(s, line);
+    }
+    bool is_late = kind == CHILD_LATE;
+    bool is_good = platform_end(child, is_late ? 0 : 5, how, sizeof how);
+    if (s->is_in_case) {
+        if (is_late) {
+            snprintf(reason, sizeof reason, "not done after %" PRIu64 " s, see --time-limit",
+                     s->options->time_limit);
+        } else {
+            snprintf(reason, sizeof reason, "the driver took the process with it: %s", how);
+        }
+        lose_case(s, reason);
+    } else if (s->run->reason[0] == '\0' && (is_late || !s->has_ended || !is_good)) {
+        snprintf(s->run->reason, sizeof s->run->reason, "the driver %s: %s",
+                 is_late                      ? "hangs between cases"
+                 : s->run->is_open && is_good ? "ended the process between cases"
+                 : s->run->is_open            ? "took the process with it, outside of cases"
+                                              : "took the process with it as it was opened",
+                 how);
+    }
+}
+
+// Those that have no result have none for the reason that the device has none.
+static void give_up(session *s)
+{
+    size_t count = s->selection->count;
+    for (size_t k = 0; k < count; k++) {
+        if (s->run->results[k].status == CASE_MISSING) {
+            s->run->results[k].status = CASE_ERROR;
+            s->run->results[k].reason = copy_text(s->run->reason);
+            s->run->counts[CASE_ERROR]++;
+        }
+    }
+}
+
+void run_device(const run_options *options, const selection *selection, const char *device,
+                device_run *run, const run_watch *watch)
+{
+    session s = {.options = options, .selection = selection, .run = run, .watch = watch};
+    for (size_t k = 0; k < selection->count; k++) {
+        const case_result *result = &run->results[k];
+        if (result->status != CASE_MISSING) {
+            run->counts[result->status]++;
+            run->has_run[selection->cases[k]->op] |= result->status != CASE_UNSUPPORTED;
+            s.done++;
+        }
+    }
+    for (size_t k = 0; k < selection->count && run->reason[0] == '\0'; k++) {
+        if (run->results[k].status != CASE_MISSING) {
+            continue;
+        }
+        run_child(&s, device, k);
+        if (s.errors >= MAX_ERRORS && run->reason[0] == '\0') {
+            snprintf(run->reason, sizeof run->reason, "%u errors in a row, the last in %s",
+                     s.errors, selection->cases[s.test]->name);
+        }
+    }
+    if (run->is_open) {
+        progress_hide(&s.progress);
+    }
+    if (run->reason[0] != '\0' && run->is_open) {
+        printf("ERROR  the device is given up: %s\n", run->reason);
+    }
+    if (run->reason[0] != '\0') {
+        give_up(&s);
+    }
+    if (s.mismatches > s.lines) {
+        printf("       and %" PRIu64 " mismatches more\n", s.mismatches - s.lines);
+    }
+    free(s.reason);
+    free(s.fallback);
+}
+
+void device_run_free(device_run *run, size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        free(run->results[k].reason);
+    }
+    free(run->results);
+    memset(run, 0, sizeof *run);
+}
+
+void run_fingerprint(const selection *selection, const device_run *run, char text[SHA256_HEX_BYTES])
+{
+    sha256 hash;
+    sha256_begin(&hash);
+    for (size_t k = 0; k < selection->count; k++) {
+        // "<op>.<variant>.<class>": two variants of one kernel must agree.
+        const char *name = selection->cases[k]->name;
+        const char *class = strchr(name, '.') + 1;
+        class += strcspn(class, ".");
+        const case_result *result = &run->results[k];
+        if (result->status != CASE_PASS) {
+            snprintf(text, SHA256_HEX_BYTES, "incomplete");
+            return;
+        }
+        sha256_add(&hash, name, strcspn(name, "."));
+        sha256_add(&hash, class, strlen(class) + 1);
+        sha256_add(&hash, result->digest, strlen(result->digest) + 1);
+    }
+    if (selection->count == 0) {
+        snprintf(text, SHA256_HEX_BYTES, "incomplete");
+        return;
+    }
+    sha256_end(&hash, text);
+}
