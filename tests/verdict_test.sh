@@ -47,7 +47,8 @@ total=$("$kquant" check --list | wc -l)
 expect 0 "$total" 0 0 0
 
 # A kernel that does nothing passes nothing but what has no output.
-silent=$("$kquant" check --list | grep -cE "^quantize\.base\.(empty|no-)|repeat-(0x|[0-9]*x0-)")
+silent=$("$kquant" check --list |
+    grep -cE '^quantize\.base\.(empty|no-|bulk-.*-0$)|repeat-.*-?(0x[0-9]+|4x0)-of')
 expect 1 "$silent" $((total - silent)) 0 0 --fault=empty
 expect 1 $((total - 1)) 1 0 0 --fault=flip:quantize.base.zeros
 says '^FAIL   quantize.base.zeros: '
@@ -63,61 +64,6 @@ done
 # Until there is nothing to wait for.
 expect 99 0 0 0 "$total" --fault=crash
 says 'the device is given up: 8 errors in a row'
-
-echo "verdict_test: $*"
-    sed 's/^/    /' "$out/stdout" "$out/stderr" | tail -20
-    failures=$((failures + 1))
-}
-
-# expect CODE PASS FAIL UNSUPPORTED ERROR OPTION...: one device's line of the table
-expect()
-{
-    wanted_code=$1
-    wanted="$2 $3 $4 $5"
-    shift 5
-    checks=$((checks + 1))
-    code=0
-    "$kquant" check --device=reference "$@" >"$out/stdout" 2>"$out/stderr" || code=$?
-    got=$(awk '$1 == "reference" && NF == 6 { print $2, $3, $4, $5 }' "$out/stdout")
-    fingerprint=$(awk '$1 == "reference" && NF == 6 { print $6 }' "$out/stdout")
-    if [ "$code" -ne "$wanted_code" ] || [ "$got" != "$wanted" ]; then
-        fail "check $*: exit $code and $got, not $wanted_code and $wanted"
-    fi
-    if [ "$code" -ne 0 ] && [ "$fingerprint" != incomplete ]; then
-        fail "check $*: exit $code, and yet the fingerprint is $fingerprint"
-    fi
-}
-
-says()
-{
-    checks=$((checks + 1))
-    grep -q -- "$1" "$out/stdout" || fail "\"$1\" is not on stdout"
-}
-
-total=$("$kquant" check --list | wc -l)
-expect 0 "$total" 0 0 0
-
-# A kernel that does nothing passes nothing but what has no output.
-silent=$("$kquant" check --list | grep -cE "^quantize\.base\.(empty|no-)|repeat-(0x|[0-9]*x0-)")
-expect 1 "$silent" $((total - silent)) 0 0 --fault=empty
-expect 1 $((total - 1)) 1 0 0 --fault=flip:quantize.base.zeros
-says '^FAIL   quantize.base.zeros: '
-expect 1 $((total - 1)) 1 0 0 --fault=stray:quantize.base.zeros
-says 'is no output'
-
-# A case that the driver does not come back from takes only itself.
-for fault in crash hang lost; do
-    expect 99 $((total - 1)) 0 0 1 --fault=$fault:quantize.base.zeros --time-limit=3
-    says '^ERROR  quantize.base.zeros: '
-done
-
-# Until there is nothing to wait for.
-expect 99 0 0 0 "$total" --fault=crash
-says 'the device is given up: 8 errors in a row'
-
-# A failure outweighs an error.
-expect 1 0 1 0 1 --fault=crash:quantize.base.zeros \
-    '--filter=quantize.base.zero[!]s' 2>/dev/null || true
 
 echo "verdict_test: $checks checks, $failures failed"
 [ "$failures" -eq 0 ]
