@@ -541,18 +541,21 @@ static kq_result check_range(const kq_vulkan *pack, const kq_vulkan_range *range
     return kq_self_test_check(pack->ops, &operand, pack->limits.offset_alignment, &pack->errors);
 }
 
+static kq_result write_whole(const kq_vulkan *pack, const kq_vulkan_range *range, uint64_t bytes,
+                             VkDescriptorSet set)
+{
+    VkDescriptorBufferInfo infos[KQ_BINDING_COUNT];
+    for (uint32_t i = 0; i < KQ_BINDING_COUNT; i++) {
+        infos[i] = (VkDescriptorBufferInfo){range->buffer, range->offset, bytes};
+    }
+    return update_set(pack, set, infos);
+}
+
 kq_result kq_vulkan_self_test_write_set(const kq_vulkan *pack, const kq_vulkan_range *range,
                                         VkDescriptorSet set)
 {
-    VkDescriptorBufferInfo infos[KQ_BINDING_COUNT];
     kq_result result = check_range(pack, range);
-    if (result != KQ_OK) {
-        return result;
-    }
-    for (uint32_t i = 0; i < KQ_BINDING_COUNT; i++) {
-        infos[i] = (VkDescriptorBufferInfo){range->buffer, range->offset, KQ_SELF_TEST_BYTES};
-    }
-    return update_set(pack, set, infos);
+    return result != KQ_OK ? result : write_whole(pack, range, KQ_SELF_TEST_BYTES, set);
 }
 
 kq_result kq_vulkan_self_test_record(const kq_vulkan *pack, const kq_vulkan_range *range,
@@ -581,4 +584,18 @@ kq_result kq_vulkan_self_test_record(const kq_vulkan *pack, const kq_vulkan_rang
         record_plan(pack, &plans[i], command_buffer);
     }
     return KQ_OK;
+}
+
+kq_result kq_vulkan_primitives_record(const kq_vulkan *pack, VkBuffer buffer, uint32_t count,
+                                      VkDescriptorSet set, VkCommandBuffer command_buffer)
+{
+    kq_plan plan;
+    const kq_vulkan_range range = {.buffer = buffer};
+    kq_plan_primitives(count, 0, &pack->limits, &plan);
+    kq_result result = write_whole(pack, &range, plan.ranges[KQ_ITEMS].bytes, set);
+    if (result == KQ_OK) {
+        bind_set(pack, set, command_buffer);
+        record_plan(pack, &plan, command_buffer);
+    }
+    return result;
 }

@@ -321,6 +321,11 @@ KQ_API kq_result kq_quantized_dot_query(const kq_device *device, const kq_quanti
 // The self-test on a buffer of its own, and the verdict. *step is NULL where none was reached.
 KQ_API kq_result kq_self_test(kq_device *device, const char **step);
 
+// Single steps of the arithmetic, on items from and to host memory: count times four words, the
+// number of a primitive (device/primitive.h), its operands a and b, and its result, which is
+// written.
+KQ_API kq_result kq_primitives_host(kq_device *device, uint32_t *items, uint32_t count);
+
 // Operations from and to host memory, packed, through buffers of its own. value_count is a multiple
 // of 256; records takes value_count / 256 * 292 bytes.
 KQ_API kq_result kq_quantize_host(kq_device *device, kq_format format, const float *values,

@@ -337,17 +337,21 @@ static bool judge_code(report *report, const char *name, const trial *trial, con
     return is_good;
 }
 
+case_status judge_error(report *report, const char *name, kq_result result)
+{
+    bool is_unsupported = result == KQ_ERROR_UNSUPPORTED;
+    if (report_counts(report)) {
+        printf("%s %s: %s\n", is_unsupported ? "UNSUPPORTED" : "ERROR ", name,
+               report->device->reason[0] != '\0' ? report->device->reason : kq_result_name(result));
+    }
+    return is_unsupported ? CASE_UNSUPPORTED : CASE_ERROR;
+}
+
 case_status judge(report *report, const char *name, const trial *trial, const outcome *outcome)
 {
     if (outcome->result != trial->result && outcome->result != KQ_OK &&
         outcome->result != KQ_ERROR_DOMAIN && outcome->result != KQ_ERROR_ARGUMENT) {
-        bool is_unsupported = outcome->result == KQ_ERROR_UNSUPPORTED;
-        if (report_counts(report)) {
-            printf("%s %s: %s\n", is_unsupported ? "UNSUPPORTED" : "ERROR ", name,
-                   report->device->reason[0] != '\0' ? report->device->reason
-                                                     : kq_result_name(outcome->result));
-        }
-        return is_unsupported ? CASE_UNSUPPORTED : CASE_ERROR;
+        return judge_error(report, name, outcome->result);
     }
     bool is_good = judge_code(report, name, trial, outcome);
     if (outcome->got[0] == NULL) {
