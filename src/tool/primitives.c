@@ -231,6 +231,10 @@ item *primitive_items(uint32_t primitive, operand_class class, uint64_t seed, ui
 {
     items list = {.primitive = primitive};
     uint64_t state = seed + primitive * 16 + (unsigned)class;
+    if ((primitives[primitive].classes >> class & 1) == 0) {
+        *count = 0;
+        return NULL;
+    }
     if (class == CLASS_ALL && primitive == KQ_PRIMITIVE_F16_TO_F32) {
         for (uint32_t h = 0; h < 65536; h++) {
             add(&list, h | (h & 1) << 16, 0);  // what is above the half doesn't count

@@ -28,6 +28,7 @@ typedef enum operand_class {
 const char *primitive_name(uint32_t primitive);
 
 // Operands of that class, `draws` of each kind that is drawn; the caller frees them. Results are 0.
+// NULL, and none: the primitive has no such class.
 item *primitive_items(uint32_t primitive, operand_class class, uint64_t seed, uint32_t draws,
                       uint32_t *count);
 
