@@ -1,22 +1,24 @@
 #!/bin/sh
-# An engine's own pipelines give the bits of the test vectors, from what is installed and nothing else.
-# usage: own_pipelines_test.sh BUILD PROGRAM FOLDER_OF_VECTORS...
+# samples/own_*.c give the bits of the test vectors, from what is installed and nothing else.
+# usage: own_samples_test.sh BUILD VECTORS EDGES PROGRAM [OPTION]
 set -eu
 
-if [ $# -lt 3 ]; then
+if [ $# -lt 4 ]; then
     sed -n '3s/# //p' "$0" >&2
     exit 2
 fi
 build=$1
-program=$2
-shift 2
+vectors=$2
+edges=$3
+program=$4
+option=${5-}
 samples=$(dirname "$0")/../samples
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
 die()
 {
-    echo "own_pipelines_test: $*"
+    echo "own_samples_test: $*"
     exit 1
 }
 
@@ -38,15 +40,15 @@ if grep -n 'include.*kquant/' "$samples"/own_*.c "$samples"/manifest.* "$samples
     die "includes kquant's headers"
 fi
 
-"$program" --validate "$share" "$@"
+"$program" $option "$share" "$vectors" "$edges"
 
-# A manifest that is wrong shows: half the workgroups for terms, codes from where there are none.
+# A manifest that is wrong shows: half the workgroups for terms, a parameter in another's place.
 cp -r "$share" "$tmp/wrong"
 for change in 's/"of": \["G", "dots"\], "per": 64/"of": ["G", "dots"], "per": 128/' \
-    's/"value_stride", "offset": 12/"value_stride", "offset": 8/'; do
+    's/"values_stride"/"value_stride "/'; do
     sed "$change" "$share/kernels.json" >"$tmp/wrong/kernels.json"
     ! cmp -s "$share/kernels.json" "$tmp/wrong/kernels.json" || die "nothing to change: $change"
     status=0
-    "$program" "$tmp/wrong" "$1" >"$tmp/log" || status=$?
+    "$program" "$tmp/wrong" "$vectors" >"$tmp/log" || status=$?
     [ $status -eq 1 ] || die "exit $status with a manifest that is wrong"
 done
