@@ -34,7 +34,8 @@ NOTES = [
     'each number that the param is above. Products take 64 bits. Dispatch x times y workgroups with '
     'x * y at least that many, and y as small as it can be; none of 0.',
     'An operation is its passes in order. A pass takes the first of its kernels whose `where` holds '
-    'for the params. count, from_at, to_at, resumes and ends are 0 where nothing here sets them.',
+    'for the params. from_at, to_at, resumes and ends, and count of a dot, are 0 where nothing here sets '
+    'them.',
     'scratch is areas of words, one behind the other in this order; one whose `where` does not hold is '
     'left out, and takes no place. from_at and to_at of a pass name the areas whose first words they '
     'are. Scratch bytes are 4 times the words of all areas.',
@@ -88,6 +89,8 @@ def kernel_table(c):
         'quantized_dot_pairwise': Kernel(
             'quantized_dot', 'DOT', folds,
             [per(c['LANES'], 'dots', lanes), per(c['PAIRWISE_CHUNK'], 'count')]),
+        'primitive': Kernel(
+            'self_test', 'PRIMITIVE', {'items': (0, 'read_write')}, [per(c['LANES'], 'count')]),
     }
 
 
@@ -120,6 +123,8 @@ def operation_table(c):
                                             'where': {'G': {'least': 1}}}, sequential],
                                'from_at': 'terms', 'to_at': 'sums', 'leaves_one_of': chunk}],
             'preset': {}},
+        'primitive': {
+            'scratch': [], 'passes': [{'kernels': [{'name': 'primitive.base'}]}], 'preset': {}},
     }
 
 

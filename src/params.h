@@ -47,6 +47,13 @@
     field(ends)
 // clang-format on
 
+// Of items of four words each: a number of primitive.h, its operands a and b, and its result.
+// clang-format off
+#define KQ_PRIMITIVE_PARAMS(field)                                                                 \
+    field(count)                                                                                   \
+    field(items_offset)
+// clang-format on
+
 // Invocations of a workgroup, and 16-value lanes of a block in quantize.
 #define KQ_LANES           64u
 #define KQ_LANES_PER_BLOCK 16u

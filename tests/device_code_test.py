@@ -14,7 +14,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-HEADERS = ['exact.h', 'params.h', 'prelude.cl', 'prelude.glsl', 'prelude.h', 'records.h']
+HEADERS = ['exact.h', 'params.h', 'prelude.cl', 'prelude.glsl', 'prelude.h', 'primitive.h',
+           'records.h']
 
 MAIN = '''
 #include <stdio.h>

@@ -15,18 +15,19 @@ typedef struct tally {
     unsigned plans, dispatches, wrong;
 } tally;
 
+// A plan of the library's, and what the manifest is asked for it.
 typedef struct work {
-    const char *name;  // as the manifest has it
-    kq_operation operation;
+    const char *operation;  // as the manifest has it
+    uint32_t G, count[2];
+    kq_plan plan;
+    manifest_values values;
 } work;
 
 static void fail(tally *t, const work *w, const char *what, uint64_t got, uint64_t wanted)
 {
-    const kq_repeat *repeat = w->operation.repeat;
     printf("%s, G = %" PRIu32 ", dots = %" PRIu32 " x %" PRIu32 ": %s %" PRIu64
            " where the library has %" PRIu64 "\n",
-           w->name, w->operation.operands[0].view.G, repeat != NULL ? repeat->count[0] : 1,
-           repeat != NULL ? repeat->count[1] : 1, what, got, wanted);
+           w->operation, w->G, w->count[0], w->count[1], what, got, wanted);
     t->wrong++;
 }
 
@@ -57,7 +58,7 @@ static void compare_dispatch(const manifest_dispatch *d, kq_step step, const wor
         return;
     }
     memcpy(params, d->params, step.params_bytes);
-    if (w->operation.op == KQ_OP_QUANTIZED_DOT) {
+    if (w->plan.op == KQ_OP_QUANTIZED_DOT) {
         // What ends a dot leaves nothing in scratch, so it doesn't matter where.
         kq_dot_params ours;
         memcpy(&ours, step.params, sizeof ours);
@@ -75,37 +76,52 @@ static void compare_dispatch(const manifest_dispatch *d, kq_step step, const wor
 
 static void compare(const cJSON *manifest, const work *w, tally *t)
 {
-    const kq_limits limits = {UINT32_MAX, "range", 4, {UINT32_MAX, 1}, "groups"};
+    const kq_plan *plan = &w->plan;
+    manifest_dispatch dispatches[MANIFEST_MOST_DISPATCHES];
+    const uint64_t scratch_bytes = manifest_scratch_bytes(manifest, w->operation, &w->values);
+    const size_t count = manifest_dispatches(manifest, w->operation, &w->values, dispatches);
+    t->plans++;
+    if (scratch_bytes != plan->needs.scratch_bytes) {
+        fail(t, w, "scratch bytes", scratch_bytes, plan->needs.scratch_bytes);
+    }
+    if (count != plan->needs.dispatch_count) {
+        fail(t, w, "dispatches", count, plan->needs.dispatch_count);
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        compare_dispatch(&dispatches[i], kq_plan_step(plan, i), w, t);
+        t->dispatches++;
+    }
+}
+
+static const kq_limits limits = {UINT32_MAX, "range", 4, {UINT32_MAX, 1}, "groups"};
+
+static void compare_operation(const cJSON *manifest, work *w, const kq_operation *operation,
+                              tally *t)
+{
     const kq_errors errors = {0};
-    kq_plan plan;
-    if (kq_plan_make(&w->operation, true, &limits, &errors, &plan) != KQ_OK ||
-        plan.needs.limit != NULL || plan.needs.missing_bytes != 0) {
+    if (kq_plan_make(operation, true, &limits, &errors, &w->plan) != KQ_OK ||
+        w->plan.needs.limit != NULL || w->plan.needs.missing_bytes != 0) {
         fail(t, w, "no plan", 0, 0);
         return;
     }
-    manifest_values values = {0};
-#define SET_QUANTIZE(field) manifest_set(&values, #field, plan.quantize.field);
-#define SET_DOT(field)      manifest_set(&values, #field, plan.dot.field);
-    if (w->operation.op == KQ_OP_QUANTIZE) {
+#define SET_QUANTIZE(field) manifest_set(&w->values, #field, w->plan.quantize.field);
+#define SET_DOT(field)      manifest_set(&w->values, #field, w->plan.dot.field);
+    if (operation->op == KQ_OP_QUANTIZE) {
         KQ_QUANTIZE_PARAMS(SET_QUANTIZE)
     } else {
         KQ_DOT_PARAMS(SET_DOT)
     }
-    manifest_dispatch dispatches[MANIFEST_MOST_DISPATCHES];
-    const uint64_t scratch_bytes = manifest_scratch_bytes(manifest, w->name, &values);
-    const size_t count = manifest_dispatches(manifest, w->name, &values, dispatches);
-    t->plans++;
-    if (scratch_bytes != plan.needs.scratch_bytes) {
-        fail(t, w, "scratch bytes", scratch_bytes, plan.needs.scratch_bytes);
-    }
-    if (count != plan.needs.dispatch_count) {
-        fail(t, w, "dispatches", count, plan.needs.dispatch_count);
-        return;
-    }
-    for (uint32_t i = 0; i < count; i++) {
-        compare_dispatch(&dispatches[i], kq_plan_step(&plan, i), w, t);
-        t->dispatches++;
-    }
+    compare(manifest, w, t);
+}
+
+static void compare_primitives(const cJSON *manifest, uint32_t count, tally *t)
+{
+    work w = {.operation = "primitive", .G = count};
+    kq_plan_primitives(count, 12, &limits, &w.plan);
+#define SET_PRIMITIVE(field) manifest_set(&w.values, #field, w.plan.primitive.field);
+    KQ_PRIMITIVE_PARAMS(SET_PRIMITIVE)
+    compare(manifest, &w, t);
 }
 
 static const uint32_t Gs[] = {0,   1,   2,   3,   4,     5,     8,     9,     63,    64,
@@ -118,37 +134,47 @@ static kq_operand operand(uint64_t buffer, uint32_t G)
     return (kq_operand){buffer, UINT32_MAX - 3, {.stride = KQ_BROADCAST, .G = G}};
 }
 
-static void compare_quantize(const cJSON *manifest, tally *t)
+static void compare_quantize(const cJSON *manifest, uint32_t G, tally *t)
 {
-    for (size_t i = 0; i < sizeof Gs / sizeof *Gs; i++) {
-        work w = {"quantize", {.op = KQ_OP_QUANTIZE, .format = KQ_FORMAT_Q8_K}};
-        for (int role = 0; role < 3; role++) {
-            w.operation.operands[role] = operand((uint64_t)role + 1, Gs[i]);
-        }
-        w.operation.operands[KQ_RECORDS].view.stride = 0;
-        compare(manifest, &w, t);
+    work w = {.operation = "quantize", .G = G, .count = {1, 1}};
+    kq_operation operation = {.op = KQ_OP_QUANTIZE, .format = KQ_FORMAT_Q8_K};
+    for (int role = 0; role < 3; role++) {
+        operation.operands[role] = operand((uint64_t)role + 1, G);
     }
+    operation.operands[KQ_RECORDS].view.stride = 0;
+    compare_operation(manifest, &w, &operation, t);
 }
 
-static void compare_dots(const cJSON *manifest, const char *name, kq_order order, tally *t)
+static void compare_dot(const cJSON *manifest, kq_order order, uint32_t G, const kq_repeat *repeat,
+                        tally *t)
 {
-    for (size_t i = 0; i < sizeof Gs / sizeof *Gs; i++) {
-        for (size_t c = 0; c < 4 * (sizeof counts / sizeof *counts); c++) {
-            const uint32_t *count = counts[c / 4];
+    work w = {.G = G, .count = {repeat->count[0], repeat->count[1]}};
+    w.operation =
+        order == KQ_ORDER_PAIRWISE ? "quantized_dot.pairwise" : "quantized_dot.sequential";
+    kq_operation operation = {.op = KQ_OP_QUANTIZED_DOT,
+                              .lhs_format = KQ_FORMAT_Q4_K,
+                              .rhs_format = KQ_FORMAT_Q8_K,
+                              .acc = KQ_ACCUMULATOR_F32,
+                              .order = order,
+                              .repeat = repeat};
+    for (int role = 0; role < KQ_BINDING_COUNT; role++) {
+        operation.operands[role] = operand((uint64_t)role + 1, G);
+    }
+    compare_operation(manifest, &w, &operation, t);
+}
+
+static void compare_dots(const cJSON *manifest, uint32_t G, tally *t)
+{
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        for (uint64_t steps = 0; steps < 4; steps++) {
             const kq_repeat repeat = {
-                .count = {count[0], count[1]},
+                .count = {counts[i][0], counts[i][1]},
                 .lhs_step = {144, 144},
-                .rhs_step = {c % 2 * 292, c / 2 % 2 * 292},
-                .result_step = {4, (uint64_t)4 * count[0]},
+                .rhs_step = {steps % 2 * 292, steps / 2 * 292},
+                .result_step = {4, UINT64_C(4) * counts[i][0]},
             };
-            work w = {name, {.op = KQ_OP_QUANTIZED_DOT, .order = order, .repeat = &repeat}};
-            w.operation.lhs_format = KQ_FORMAT_Q4_K;
-            w.operation.rhs_format = KQ_FORMAT_Q8_K;
-            w.operation.acc = KQ_ACCUMULATOR_F32;
-            for (int role = 0; role < KQ_BINDING_COUNT; role++) {
-                w.operation.operands[role] = operand((uint64_t)role + 1, Gs[i]);
-            }
-            compare(manifest, &w, t);
+            compare_dot(manifest, KQ_ORDER_SEQUENTIAL, G, &repeat, t);
+            compare_dot(manifest, KQ_ORDER_PAIRWISE, G, &repeat, t);
         }
     }
 }
@@ -178,9 +204,11 @@ int main(int argc, char **argv)
     }
     cJSON *manifest = manifest_read(argv[1]);
     tally t = {0};
-    compare_quantize(manifest, &t);
-    compare_dots(manifest, "quantized_dot.sequential", KQ_ORDER_SEQUENTIAL, &t);
-    compare_dots(manifest, "quantized_dot.pairwise", KQ_ORDER_PAIRWISE, &t);
+    for (size_t i = 0; i < sizeof Gs / sizeof *Gs; i++) {
+        compare_quantize(manifest, Gs[i], &t);
+        compare_dots(manifest, Gs[i], &t);
+        compare_primitives(manifest, Gs[i] + 1, &t);  // the library asks for some always
+    }
     compare_preset(manifest, &t);
     cJSON_Delete(manifest);
     printf("manifest_plan: %u plans, %u dispatches, %u wrong\n", t.plans, t.dispatches, t.wrong);

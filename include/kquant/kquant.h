@@ -57,6 +57,7 @@ typedef enum kq_order {
 typedef enum kq_op {
     KQ_OP_QUANTIZE = 1,       // u8 [G,292] = f32 [G,256]
     KQ_OP_QUANTIZED_DOT = 2,  // one f32    = u8 [G,144] . u8 [G,292]
+    KQ_OP_SELF_TEST = 3,      // with the other two: known answers
 } kq_op;
 
 // --- Results
@@ -206,6 +207,18 @@ typedef struct kq_kernel {
 // All kernels, static storage, of the APIs this library was built with. *count is set.
 KQ_API const kq_kernel *kq_kernels(size_t *count);
 
+// --- Self-test: known answers of every step of the arithmetic and of both operations
+
+#define KQ_SELF_TEST_BYTES 16384u
+
+// What a buffer holds before the self-test is recorded or enqueued on it: KQ_SELF_TEST_BYTES.
+KQ_API void kq_self_test_input(void *bytes);
+
+// What that buffer, read back, says of the driver. KQ_ERROR_DRIVER: *step is the first step that is
+// wrong, as "f32 multiply", and errors is told an example. Else *step is NULL. Both may be NULL.
+KQ_API kq_result kq_self_test_verdict(const void *bytes, const char **step,
+                                      const kq_errors *errors);
+
 // --- Own device
 
 // Finds a function that a loader exports, as "vkGetInstanceProcAddr" or "clGetPlatformIDs"; or
@@ -305,7 +318,10 @@ KQ_API kq_result kq_quantize_query(const kq_device *device, const kq_quantize_ar
 KQ_API kq_result kq_quantized_dot_query(const kq_device *device, const kq_quantized_dot_args *args,
                                         kq_needs *needs);
 
-// The same from and to host memory, packed, through buffers of its own. value_count is a multiple
+// The self-test on a buffer of its own, and the verdict. *step is NULL where none was reached.
+KQ_API kq_result kq_self_test(kq_device *device, const char **step);
+
+// Operations from and to host memory, packed, through buffers of its own. value_count is a multiple
 // of 256; records takes value_count / 256 * 292 bytes.
 KQ_API kq_result kq_quantize_host(kq_device *device, kq_format format, const float *values,
                                   uint64_t value_count, void *records, kq_domain *domain);

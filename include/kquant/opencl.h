@@ -91,6 +91,11 @@ KQ_API kq_result kq_opencl_quantized_dot_enqueue(const kq_opencl *pack,
                                                  cl_command_queue queue, cl_uint wait_count,
                                                  const cl_event *waits, cl_event *event);
 
+// The self-test on KQ_SELF_TEST_BYTES of a buffer that hold its input; offset is a multiple of 4.
+KQ_API kq_result kq_opencl_self_test_enqueue(const kq_opencl *pack, const kq_opencl_range *range,
+                                             cl_command_queue queue, cl_uint wait_count,
+                                             const cl_event *waits, cl_event *event);
+
 #ifdef __cplusplus
 }
 #endif

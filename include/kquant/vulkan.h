@@ -11,6 +11,9 @@
 extern "C" {
 #endif
 
+// Immutable once created: every call but destroy is safe on any number of threads at once.
+typedef struct kq_vulkan kq_vulkan;
+
 typedef struct kq_vulkan_params {
     PFN_vkGetInstanceProcAddr get_instance_proc_addr;  // required
     VkInstance instance;                               // required
@@ -19,15 +22,14 @@ typedef struct kq_vulkan_params {
     uint32_t api_version;  // the instance's (VkApplicationInfo); 0: 1.0. Nothing newer is called.
     uint32_t caps;         // features you enabled, as bits; none has a bit yet, so 0
     uint32_t ops;          // 1u << KQ_OP_*: the kernels to compile; 0: all
-    VkPipelineCache pipeline_cache;          // optional
+    VkPipelineCache pipeline_cache;  // optional
+    const kq_vulkan *share_layouts;  // optional: a pack of the same device that outlives this one,
+                                     // whose layouts it takes; SwiftShader's cache looks at them
     const VkAllocationCallbacks *allocator;  // optional; for create and destroy, outlives the pack
     PFN_vkVoidFunction set_debug_name;  // optional: vkSetDebugUtilsObjectNameEXT, called in create;
                                         // pipelines get the names of their kernels
     kq_errors errors;                   // called on whatever thread a call fails on
 } kq_vulkan_params;
-
-// Immutable once created: every call but destroy is safe on any number of threads at once.
-typedef struct kq_vulkan kq_vulkan;
 
 // Compiles the kernels; on several threads at once by Vulkan's rules for cache and allocator. All
 // of them take lavapipe 0.2 s and 9 MB, SwiftShader 2.5 s and 2 MB.
@@ -104,6 +106,13 @@ KQ_API kq_result kq_vulkan_quantized_dot_record(const kq_vulkan *pack,
                                                 const kq_vulkan_quantized_dot *op,
                                                 VkDescriptorSet set,
                                                 VkCommandBuffer command_buffer);
+
+// The self-test on KQ_SELF_TEST_BYTES of a buffer that hold its input; offset is a multiple of
+// minStorageBufferOffsetAlignment. Sets and barriers as with an operation.
+KQ_API kq_result kq_vulkan_self_test_write_set(const kq_vulkan *pack, const kq_vulkan_range *range,
+                                               VkDescriptorSet set);
+KQ_API kq_result kq_vulkan_self_test_record(const kq_vulkan *pack, const kq_vulkan_range *range,
+                                            VkDescriptorSet set, VkCommandBuffer command_buffer);
 
 #ifdef __cplusplus
 }
