@@ -254,7 +254,7 @@ int main(int argc, char **argv)
     open_device(&e);
     make_engine(&e, argv[first], il);
     CHECK(clGetDeviceInfo(e.device, CL_DEVICE_NAME, sizeof(name), name, NULL));
-    printf("%s, %u kernels: ", name, e.kernel_count);
+    printf("%s, %u kernels\n", name, e.kernel_count);
     const bool ok = trial_vectors(run, &e, argv + first + 1, argc - first - 1);
     destroy_engine(&e);
     return ok ? EXIT_SUCCESS : EXIT_FAILURE;

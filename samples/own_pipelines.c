@@ -287,7 +287,7 @@ int main(int argc, char **argv)
     }
     base_open(&e.base, device, validate);
     make_engine(&e, argv[first]);
-    printf("%s, %u kernels: ", e.base.properties.deviceName, e.kernel_count);
+    printf("%s, %u kernels\n", e.base.properties.deviceName, e.kernel_count);
     const bool ok = trial_vectors(run, &e, argv + first + 1, argc - first - 1);
     destroy_engine(&e);
     if (e.base.message_count != 0) {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    SHARED_DOTS = 40,     // of one rhs: enough that the manifest takes the kernel for that
+    SHARED_DOTS = 70,     // of one rhs: more than a workgroup of the kernel for that takes
     MOST_SHARED_G = 300,  // with more records that takes software devices too long
     LONG_DOT = 70000,     // records: more than two dispatches of either fold take
 };
