@@ -30,8 +30,9 @@ MOST_PUSH_BYTES = 128
 
 CAPABILITIES = {
     'vulkan': {'Shader'},
-    'opencl': {'Kernel', 'Addresses', 'Linkage', 'Int64'},
+    'opencl': {'Kernel', 'Addresses', 'Linkage'},
 }
+WIDE_CAPABILITIES = {'Int64'}
 EXTENDED = {
     'GLSL.std.450': {'UMin', 'UMax'},
     'OpenCL.std': {'u_min', 'u_max'},
@@ -60,19 +61,15 @@ ARITHMETIC = set('''
     OpUGreaterThanEqual OpULessThan OpULessThanEqual OpUMod
 '''.split())
 
-# 64-bit integers are addresses and nothing else: how they may arise, and what may take them.
+# Only where addresses have 64 bits are there such integers, for the embedded profile leaves them
+# out. They are addresses and nothing else: how they may arise, and what may take them.
 WIDE_RESULTS = set('''
-    OpCompositeConstruct OpCompositeExtract OpConstant OpConstantComposite OpIAdd OpIMul OpLoad OpSelect
-    OpShiftLeftLogical OpTypeVector OpUConvert OpUndef
+    OpCompositeExtract OpConstant OpIAdd OpIMul OpLoad OpShiftLeftLogical OpTypeVector OpUConvert
 '''.split())
 WIDE_USERS = set('''
-    OpAccessChain OpCompositeConstruct OpCompositeExtract OpConstantComposite OpIAdd OpIMul OpInBoundsAccessChain
-    OpInBoundsPtrAccessChain OpPtrAccessChain OpSelect OpShiftLeftLogical OpTypeArray OpUConvert
+    OpAccessChain OpCompositeExtract OpIAdd OpIMul OpInBoundsAccessChain OpInBoundsPtrAccessChain
+    OpPtrAccessChain OpShiftLeftLogical OpTypeArray OpUConvert
 '''.split())
-# Where addresses have 32 bits, only the lengths of arrays are wider, and selects that clang leaves
-# behind for nobody to use.
-NARROW_RESULTS = {'OpConstant', 'OpSelect'}
-NARROW_USERS = {'OpTypeArray', 'OpSelect'}
 
 Instruction = collections.namedtuple('Instruction', 'result opcode operands')
 
@@ -95,7 +92,9 @@ class Module:
                 operands = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', match.group(3))
                 self.instructions.append(Instruction(match.group(1), match.group(2), operands))
         self.by_result = {i.result: i for i in self.instructions if i.result}
-        self.api = 'opencl' if self.operands('OpMemoryModel')[0][1] == 'OpenCL' else 'vulkan'
+        addressing, memory = self.operands('OpMemoryModel')[0]
+        self.api = 'opencl' if memory == 'OpenCL' else 'vulkan'
+        self.is_wide = addressing == 'Physical64'
 
     def operands(self, opcode):
         return [i.operands for i in self.instructions if i.opcode == opcode]
@@ -133,8 +132,9 @@ def check_declarations(module):
     version = struct.unpack_from('<I', module.path.read_bytes(), 4)[0]
     if version != 0x00010000:
         yield f'SPIR-V version 0x{version:08X}, not 1.0'
+    capabilities = CAPABILITIES[module.api] | (WIDE_CAPABILITIES if module.is_wide else set())
     for (capability,) in module.operands('OpCapability'):
-        if capability not in CAPABILITIES[module.api]:
+        if capability not in capabilities:
             yield f'capability {capability}'
     for (name,) in module.operands('OpExtension'):
         yield f'extension {name}'
@@ -161,7 +161,7 @@ def check_instructions(module):
             yield f'{opcode} {" ".join(operands)}'
         elif opcode == 'OpTypeInt' and operands[0] not in ('32', '64'):
             yield f'integers of {operands[0]} bits'
-        elif opcode == 'OpTypeInt' and operands[0] == '64' and module.api == 'vulkan':
+        elif opcode == 'OpTypeInt' and operands[0] == '64' and not module.is_wide:
             yield 'integers of 64 bits'
         elif opcode == 'OpExtInst':
             name = imports[operands[1]]
@@ -173,10 +173,7 @@ def check_instructions(module):
 
 
 def check_wide(module):
-    """64-bit integers of an OpenCL module."""
-    is_wide = 'Physical64' in module.operands('OpMemoryModel')[0]
-    results = WIDE_RESULTS if is_wide else NARROW_RESULTS
-    users = WIDE_USERS if is_wide else NARROW_USERS
+    """64-bit integers of a module that may have them."""
     types = {i.result for i in module.instructions
              if i.opcode == 'OpTypeInt' and i.operands[0] == '64'}
     types |= {i.result for i in module.instructions
@@ -186,10 +183,10 @@ def check_wide(module):
         if result and operands and operands[0] in types and opcode not in ('OpTypePointer',
                                                                            'OpTypeVector'):
             values.add(result)
-            if opcode not in results:
+            if opcode not in WIDE_RESULTS:
                 yield f'{opcode} gives 64 bits'
     for _, opcode, operands in module.instructions:
-        if opcode not in users and opcode not in ('OpName', 'OpDecorate'):
+        if opcode not in WIDE_USERS and opcode not in ('OpName', 'OpDecorate'):
             for operand in operands:
                 if operand in values:
                     yield f'{opcode} takes 64 bits'
@@ -334,9 +331,12 @@ OpFunctionEnd
 ASSEMBLY_FAULTS = (
     ('OpIAdd', 'OpUDiv', 'OpUDiv gives 64 bits'),
     ('OpIAdd', 'OpBitwiseXor', 'OpBitwiseXor gives 64 bits'),
+    ('%at =', '%which = OpULessThan %bool %index %index\n%some = OpSelect %ulong %which %wide %two\n'
+     '%at =', 'OpSelect gives 64 bits'),
     ('%at =', '%less = OpULessThan %bool %wide %two\n%at =', 'OpULessThan takes 64 bits'),
     ('%at =', 'OpBranch %next\n%next = OpLabel\n%phi = OpPhi %ulong %wide %entry\n%at =', 'OpPhi'),
-    ('Physical64', 'Physical32', 'OpUConvert gives 64 bits'),
+    ('Physical64', 'Physical32', 'capability Int64'),
+    ('Physical64', 'Physical32', 'integers of 64 bits'),
     ('u_max %value', 'u_mul_hi %value', 'u_mul_hi of OpenCL.std'),
     ('OpCapability Int64', 'OpCapability Int64\nOpCapability Float64', 'capability Float64'),
     ('LocalSize 64 1 1', 'ContractionOff', 'execution mode ContractionOff'),
