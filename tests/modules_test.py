@@ -25,7 +25,7 @@ MOST_BYTES = 400_000
 
 MOST_BUFFERS = 4
 MOST_INVOCATIONS = 128
-MOST_SHARED_BYTES = 16384
+MOST_SHARED_BYTES = {'vulkan': 16384, 'opencl': 1024}  # embedded profile
 MOST_PUSH_BYTES = 128
 
 CAPABILITIES = {
@@ -195,8 +195,9 @@ def check_wide(module):
 def check_memory(module):
     """Buffers, shared memory and push constants."""
     shared = sum(module.size(t) for _, t in module.variables('Workgroup'))
-    if shared > MOST_SHARED_BYTES:
-        yield f'{shared} bytes of shared memory, over {MOST_SHARED_BYTES}'
+    most = MOST_SHARED_BYTES[module.api]
+    if shared > most:
+        yield f'{shared} bytes of shared memory, over {most}'
     if module.api == 'opencl':
         return
     bindings = set()
@@ -236,6 +237,12 @@ def check_valid(module):
     answer = run('spirv-val', '--target-env', target, str(module.path))
     if answer.returncode != 0:
         yield f'spirv-val: {(answer.stdout + answer.stderr).strip().splitlines()[0]}'
+
+
+def source_faults(text):
+    """Types of OpenCL C that the embedded profile leaves out, or that are float."""
+    return [f'type {name}' for name in dict.fromkeys(
+        re.findall(r'\b(?:half|float|double|u?long)(?:[1-9][0-9]?)?\b', text))]
 
 
 def faults(path):
@@ -314,6 +321,10 @@ OpExecutionMode %kernel LocalSize 64 1 1
 %words = OpTypePointer CrossWorkgroup %uint
 %signature = OpTypeFunction %void %words %uint
 %two = OpConstant %ulong 2
+%length = OpConstant %uint 256
+%array = OpTypeArray %uint %length
+%local_array = OpTypePointer Workgroup %array
+%shared = OpVariable %local_array Workgroup
 %kernel = OpFunction %void None %signature
 %buffer = OpFunctionParameter %words
 %index = OpFunctionParameter %uint
@@ -339,6 +350,7 @@ ASSEMBLY_FAULTS = (
     ('Physical64', 'Physical32', 'integers of 64 bits'),
     ('u_max %value', 'u_mul_hi %value', 'u_mul_hi of OpenCL.std'),
     ('OpCapability Int64', 'OpCapability Int64\nOpCapability Float64', 'capability Float64'),
+    ('OpConstant %uint 256', 'OpConstant %uint 257', '1028 bytes of shared memory, over 1024'),
     ('LocalSize 64 1 1', 'ContractionOff', 'execution mode ContractionOff'),
     ('%std = ', 'OpExtension "SPV_KHR_float_controls"\n%std = ', 'extension "SPV_KHR_float'),
     ('%more = ', '%bits = OpBitCount %uint %value\n%more = ', 'OpBitCount'),
@@ -365,6 +377,9 @@ def show_faults(folder):
     def assembly(name, source):
         return make(f'{name}.spvasm', source, 'spirv-as', '--target-env', 'spv1.0')
 
+    for text, expected in (('uint longer = 1u;', []), ('ulong4 x; float y;', ['type ulong4', 'type float'])):
+        if source_faults(text) != expected:
+            yield f'"{text}" as source: {source_faults(text)}'
     for kind, compiler, text, table in (('glsl', glsl, GLSL, GLSL_FAULTS),
                                         ('assembly', assembly, ASSEMBLY, ASSEMBLY_FAULTS)):
         found = faults(compiler(f'{kind}-sound', text))
@@ -404,7 +419,9 @@ def main():
         size = path.stat().st_size
         total += size
         if path.suffix == '.cl':
-            print(f'{size:7} {path.name}: source')
+            found = source_faults(path.read_text())
+            wrong += len(found)
+            print(f'{size:7} {path.name}: {"; ".join(found) or "source"}')
             continue
         modules += 1
         found = faults(path)

@@ -171,12 +171,11 @@ cl_int CL_API_CALL wrap_clBuildProgram(cl_program program, cl_uint count,
     if (code != CL_SUCCESS) {
         return code;
     }
-    if (wrapped_is_translated(program)) {
-        snprintf(more, sizeof more, "%s -x spir -spir-std=1.2", options != NULL ? options : "");
-        options = more;
-    }
+    snprintf(more, sizeof more, "%s %s%s", options != NULL ? options : "",
+             wrapped_current->more_options != NULL ? wrapped_current->more_options : "",
+             wrapped_is_translated(program) ? " -x spir -spir-std=1.2" : "");
     wrapped_is_building = true;
-    code = wrapped_real.clBuildProgram(program, count, devices, options, notify, user);
+    code = wrapped_real.clBuildProgram(program, count, devices, more, notify, user);
     wrapped_is_building = false;
     return code;
 }
