@@ -4,12 +4,14 @@
 usage: modules_test.py FOLDER_OR_FILE...
 
 Modules are *.spv, except *.long.spv, which the build strips to make them; *.base.cl are the same
-kernels as OpenCL C. Prints a line a module. Exit 1: a module breaks a rule, all together are too
-large, or there is none. Exit 77: a tool is missing.
+kernels as OpenCL C. Modules of 32-bit addresses must do what those of 64 bits do. Prints a line a
+module. Exit 1: a module breaks a rule, all together are too large, or there is none. Exit 77: a
+tool is missing.
 
 It first shows on small modules of its own that each rule can fail.
 """
 import collections
+import itertools
 import re
 import shutil
 import struct
@@ -258,6 +260,56 @@ def faults(path):
     return list(dict.fromkeys(found))
 
 
+# --- That modules of 32-bit addresses, which no driver here runs, do what those of 64 bits do
+
+def without_widths(path):
+    """The functions of a module, where an address is a word like any other."""
+    module = Module(path)
+    names = {}
+    globals_count = 0
+    body = []
+    for result, opcode, operands in module.instructions:
+        if opcode == 'OpFunction' or body:
+            if opcode == 'OpUConvert':
+                names[result] = operands[1]
+                continue
+            body.append((result, opcode, operands))
+            names[result] = f'#{len(body)}'
+        elif opcode == 'OpTypeInt':
+            names[result] = 'int'
+        elif opcode == 'OpConstant':
+            names[result] = operands[1]
+        elif opcode in ('OpVariable', 'OpExtInstImport'):
+            globals_count += 1
+            names[result] = f'{opcode}{globals_count}'
+        elif result:
+            names[result] = f'{opcode}({" ".join(names.get(o, o) for o in operands)})'
+
+    def name(operand):
+        while operand in names:
+            operand = names[operand]
+        return operand
+
+    lines = [' '.join([name(result), opcode] + [name(o) for o in operands])
+             for result, opcode, operands in body]
+    return [re.sub(r' Aligned \d+$', '', line) for line in lines]
+
+
+def width_faults(paths):
+    """What differs between modules NAME.32.spv and NAME.64.spv, and which lack the other."""
+    found = {}
+    for path in paths:
+        match = re.fullmatch(r'(.+)\.(32|64)\.spv', path.name)
+        if match:
+            found.setdefault(match.group(1), {})[match.group(2)] = without_widths(path)
+    for stem, bodies in found.items():
+        pairs = itertools.zip_longest(bodies.get('32', []), bodies.get('64', []), fillvalue='none')
+        for narrow, wide in pairs:
+            if narrow != wide:
+                yield f'{stem}: "{narrow}" in 32 bits, "{wide}" in 64'
+                break
+
+
 # --- That each rule can fail
 
 GLSL = '''#version 450
@@ -359,6 +411,17 @@ ASSEMBLY_FAULTS = (
 )
 
 
+# What makes a module of 32-bit addresses of it.
+ASSEMBLY_NARROW = (
+    ('Physical64', 'Physical32'),
+    ('OpCapability Int64\n', ''),
+    ('%ulong = OpTypeInt 64 0\n', ''),
+    ('OpConstant %ulong 2', 'OpConstant %uint 2'),
+    ('%wide = OpUConvert %ulong %index\n', ''),
+    ('OpIAdd %ulong %wide %two', 'OpIAdd %uint %index %two'),
+)
+
+
 def show_faults(folder):
     """Yields what goes wrong where a faulty module is not found faulty, or a sound one is."""
     def make(name, source, *command):
@@ -390,6 +453,21 @@ def show_faults(folder):
             found = faults(compiler(f'{kind}-{number}', text.replace(old, new)))
             if not any(expected in fault for fault in found):
                 yield f'"{expected}" not found where it is: {found}'
+    narrow = ASSEMBLY
+    for old, new in ASSEMBLY_NARROW:
+        narrow = narrow.replace(old, new)
+    pair = [Path(assembly('copy.32', narrow)), Path(assembly('copy.64', ASSEMBLY))]
+    pair = [path.rename(path.with_name(path.name.replace('.spvasm', ''))) for path in pair]
+    found = faults(pair[0]) + list(width_faults(pair))
+    if found:
+        yield f'a module and its narrow form differ: {found}'
+    for text in (narrow.replace('OpIAdd', 'OpISub'), narrow.replace('Constant %uint 2', 'Constant %uint 3')):
+        assembly('other.32', text)
+        (folder / 'other.32.spvasm.spv').rename(pair[0])
+        if not list(width_faults(pair)):
+            yield f'a module and another do the same: {text}'
+    if not list(width_faults(pair[1:])):
+        yield 'a module does what none does'
 
 
 # --- The modules
@@ -415,7 +493,8 @@ def main():
             wrong += 1
             print(f'modules_test: {trouble}')
     total = modules = 0
-    for path in collect(sys.argv[1:]):
+    paths = collect(sys.argv[1:])
+    for path in paths:
         size = path.stat().st_size
         total += size
         if path.suffix == '.cl':
@@ -429,6 +508,9 @@ def main():
             found.append('no rules are written for this variant')
         wrong += len(found)
         print(f'{size:7} {path.name}: {"; ".join(found) or "sound"}')
+    for trouble in width_faults(paths):
+        wrong += 1
+        print(f'modules_test: {trouble}')
     print(f'{total:7} bytes in {modules} modules and their sources; '
           f'{len(GLSL_FAULTS) + len(ASSEMBLY_FAULTS)} faulty modules tried')
     if modules == 0:
