@@ -122,10 +122,9 @@ kq_result kq_device_create(const kq_device_params *params, kq_device **device)
     *device = NULL;
     const kq_errors *errors = &params->errors;
     const kq_lookup *lookup = params->lookup.fn != NULL ? &params->lookup : NULL;
-    uint32_t known_ops = 1u << KQ_OP_QUANTIZE | 1u << KQ_OP_QUANTIZED_DOT;
-    if ((params->ops & ~known_ops) != 0) {
+    if ((params->ops & ~KQ_KNOWN_OPS) != 0) {
         return kq_fail(errors, KQ_ERROR_ARGUMENT, "ops is 0x%" PRIX32 "; it may hold 0x%" PRIX32,
-                       params->ops, known_ops);
+                       params->ops, KQ_KNOWN_OPS);
     }
     const kq_backend *only = backend_of_id(params->device);
     uint32_t capacity = 16;
@@ -548,7 +547,37 @@ kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args)
     return result;
 }
 
-// --- The same on host memory
+// --- The self-test
+
+kq_result kq_self_test(kq_device *device, const char **step)
+{
+    unsigned char *bytes = NULL;
+    kq_buffer *buffer = NULL;
+    if (step != NULL) {
+        *step = NULL;
+    }
+    kq_result result = check_op(device, KQ_OP_SELF_TEST, "KQ_OP_SELF_TEST");
+    result = result != KQ_OK ? result : kq_buffer_create(device, KQ_SELF_TEST_BYTES, &buffer);
+    if (result == KQ_OK && (bytes = malloc(KQ_SELF_TEST_BYTES)) == NULL) {
+        result = kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for the self-test");
+    }
+    if (result == KQ_OK) {
+        kq_self_test_input(bytes);
+        result = kq_buffer_upload(buffer, 0, bytes, KQ_SELF_TEST_BYTES);
+    }
+    result = result != KQ_OK ? result : device->backend->self_test(device, buffer->memory[0]);
+    if (result == KQ_OK) {
+        // What isn't read back is no answer.
+        memset(bytes, 0, KQ_SELF_TEST_BYTES);
+        result = kq_buffer_download(buffer, 0, bytes, KQ_SELF_TEST_BYTES);
+    }
+    result = result != KQ_OK ? result : kq_self_test_verdict(bytes, step, &device->errors);
+    kq_buffer_destroy(&buffer);
+    free(bytes);
+    return result;
+}
+
+// --- Operations on host memory
 
 // A buffer of at least one byte that starts with these.
 static kq_result create_filled(kq_device *device, const void *data, uint64_t bytes,

@@ -66,6 +66,9 @@ struct kq_backend {
                           kq_status *status);
     kq_result (*quantized_dot)(kq_device *device, const kq_quantized_dot_args *args,
                                const kq_piece *piece);
+
+    // The self-test on the first KQ_SELF_TEST_BYTES of memory, blocking.
+    kq_result (*self_test)(kq_device *device, void *memory);
 };
 
 extern const kq_backend kq_reference_backend;

@@ -494,6 +494,15 @@ static kq_result opencl_quantized_dot(kq_device *device, const kq_quantized_dot_
     return opencl_finish(device, event, result);
 }
 
+static kq_result opencl_self_test(kq_device *device, void *memory)
+{
+    const opencl_device *d = device->self;
+    const kq_opencl_range range = {.buffer = memory};
+    cl_event event = NULL;
+    kq_result result = kq_opencl_self_test_enqueue(d->pack, &range, d->queue, 0, NULL, &event);
+    return opencl_finish(device, event, result);
+}
+
 const kq_backend kq_opencl_backend = {
     .api = KQ_API_OPENCL,
     .name = "opencl",
@@ -506,4 +515,5 @@ const kq_backend kq_opencl_backend = {
     .download = opencl_download,
     .quantize = opencl_quantize,
     .quantized_dot = opencl_quantized_dot,
+    .self_test = opencl_self_test,
 };

@@ -1,6 +1,7 @@
 // The reference as a device: host memory and the definition.
 #include "device.h"
 #include "reference.h"
+#include "self_test.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -91,6 +92,13 @@ static kq_result reference_quantized_dot(kq_device *device, const kq_quantized_d
     return KQ_OK;
 }
 
+static kq_result reference_self_test(kq_device *device, void *memory)
+{
+    (void)device;
+    kq_self_test_reference(memory);
+    return KQ_OK;
+}
+
 const kq_backend kq_reference_backend = {
     .api = KQ_API_REFERENCE,
     .name = "reference",
@@ -103,4 +111,5 @@ const kq_backend kq_reference_backend = {
     .download = reference_download,
     .quantize = reference_quantize,
     .quantized_dot = reference_quantized_dot,
+    .self_test = reference_self_test,
 };

@@ -732,6 +732,18 @@ static kq_result vulkan_quantized_dot(kq_device *device, const kq_quantized_dot_
     return result != KQ_OK ? result : vulkan_finish(d);
 }
 
+static kq_result vulkan_self_test(kq_device *device, void *where)
+{
+    vulkan_device *d = device->self;
+    const memory *m = where;
+    const kq_vulkan_range range = {m->buffer, m->bytes, 0};
+    kq_result result = kq_vulkan_self_test_write_set(d->pack, &range, d->set);
+    result = result != KQ_OK ? result : begin(d);
+    result =
+        result != KQ_OK ? result : kq_vulkan_self_test_record(d->pack, &range, d->set, d->commands);
+    return result != KQ_OK ? result : vulkan_finish(d);
+}
+
 const kq_backend kq_vulkan_backend = {
     .api = KQ_API_VULKAN,
     .name = "vulkan",
@@ -744,4 +756,5 @@ const kq_backend kq_vulkan_backend = {
     .download = vulkan_download,
     .quantize = vulkan_quantize,
     .quantized_dot = vulkan_quantized_dot,
+    .self_test = vulkan_self_test,
 };

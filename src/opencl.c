@@ -2,6 +2,7 @@
 
 #include "kernels.h"
 #include "plan.h"
+#include "self_test.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -329,7 +330,6 @@ static kq_result find_pack_functions(kq_opencl *pack, const kq_lookup *lookup)
 
 static kq_result check_opencl_params(const kq_opencl_params *params)
 {
-    const uint32_t known = 1u << KQ_OP_QUANTIZE | 1u << KQ_OP_QUANTIZED_DOT;
     const char *missing = params->lookup.fn == NULL ? "lookup.fn"
                           : params->context == NULL ? "context"
                           : params->device == NULL  ? "device"
@@ -342,7 +342,7 @@ static kq_result check_opencl_params(const kq_opencl_params *params)
                        "program is %u; it must be any (0), SPIR-V (1) or source (2)",
                        (unsigned)params->program);
     }
-    if ((params->ops & ~known) != 0) {
+    if ((params->ops & ~KQ_KNOWN_OPS) != 0) {
         return kq_fail(&params->errors, KQ_ERROR_ARGUMENT,
                        "ops is 0x%" PRIX32 "; it has bits that are no 1u << KQ_OP_*", params->ops);
     }
@@ -535,6 +535,7 @@ static const struct {
     [KQ_KERNEL_DOT_TERMS_SHARED] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_SEQUENTIAL] = {2, {KQ_RESULT, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_PAIRWISE] = {2, {KQ_RESULT, KQ_SCRATCH}},
+    [KQ_KERNEL_PRIMITIVE] = {1, {KQ_ITEMS}},
 };
 
 static cl_int set_arguments(const kq_opencl *pack, const opencl_job *j, const kq_plan *plan,
@@ -622,7 +623,35 @@ static kq_result check_enqueue(const kq_opencl *pack, kq_op op, cl_command_queue
     return kq_check_op(op, pack->ops, &pack->errors);
 }
 
-// Each step waits for the one before by an event, for the queue may be out-of-order.
+// A command's steps, of which each waits for the one before by an event, for the queue may be
+// out-of-order.
+typedef struct chain {
+    cl_command_queue queue;
+    cl_uint wait_count;  // of the caller's events, for the first step
+    const cl_event *waits;
+    cl_event last;  // NULL before that
+} chain;
+
+// The event of the plan's last step goes to `event`, if that is not NULL; else the chain goes on.
+static kq_result enqueue_plan(const kq_opencl *pack, const opencl_job *j, const kq_plan *plan,
+                              chain *c, bool ends, cl_event *event)
+{
+    kq_result result = KQ_OK;
+    uint32_t count = (uint32_t)plan->needs.dispatch_count;
+    for (uint32_t i = 0; i < count && result == KQ_OK; i++) {
+        cl_event next = NULL;
+        bool is_first = c->last == NULL;
+        result =
+            enqueue_step(pack, j, plan, i, c->queue, is_first ? c->wait_count : 1,
+                         is_first ? c->waits : &c->last, ends && i + 1 == count ? event : &next);
+        if (c->last != NULL) {
+            pack->clReleaseEvent(c->last);
+        }
+        c->last = next;
+    }
+    return result;
+}
+
 static kq_result enqueue(const kq_opencl *pack, const opencl_job *j, cl_command_queue queue,
                          cl_uint wait_count, const cl_event *waits, cl_event *event)
 {
@@ -632,23 +661,13 @@ static kq_result enqueue(const kq_opencl *pack, const opencl_job *j, cl_command_
     if (result != KQ_OK) {
         return result;
     }
-    uint32_t count = plan.needs.dispatch_count;
-    if (count == 0 && (event != NULL || wait_count > 0)) {
+    if (plan.needs.dispatch_count == 0 && (event != NULL || wait_count > 0)) {
         cl_int code = pack->clEnqueueMarkerWithWaitList(queue, wait_count, waits, event);
         return code == CL_SUCCESS ? KQ_OK
                                   : kq_cl_fail(&pack->errors, "clEnqueueMarkerWithWaitList", code);
     }
-    cl_event last = NULL;
-    for (uint32_t i = 0; i < count && result == KQ_OK; i++) {
-        cl_event next = NULL;
-        result = enqueue_step(pack, j, &plan, i, queue, i > 0 ? 1 : wait_count,
-                              i > 0 ? &last : waits, i + 1 < count ? &next : event);
-        if (last != NULL) {
-            pack->clReleaseEvent(last);
-        }
-        last = next;
-    }
-    return result;
+    chain c = {queue, wait_count, waits, NULL};
+    return enqueue_plan(pack, j, &plan, &c, true, event);
 }
 
 kq_result kq_opencl_quantize_enqueue(const kq_opencl *pack, const kq_opencl_quantize *op,
@@ -669,4 +688,34 @@ kq_result kq_opencl_quantized_dot_enqueue(const kq_opencl *pack, const kq_opencl
     kq_result result = check_enqueue(pack, KQ_OP_QUANTIZED_DOT, queue, wait_count, waits);
     result = result != KQ_OK ? result : read_dot(pack, op, true, &j);
     return result != KQ_OK ? result : enqueue(pack, &j, queue, wait_count, waits, event);
+}
+
+kq_result kq_opencl_self_test_enqueue(const kq_opencl *pack, const kq_opencl_range *range,
+                                      cl_command_queue queue, cl_uint wait_count,
+                                      const cl_event *waits, cl_event *event)
+{
+    opencl_job j = {.operation = {.op = KQ_OP_SELF_TEST}};
+    kq_plan plans[KQ_SELF_TEST_PLANS];
+    kq_result result = check_enqueue(pack, KQ_OP_SELF_TEST, queue, wait_count, waits);
+    if (result == KQ_OK && range == NULL) {
+        result = kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "range is null");
+    }
+    result = result != KQ_OK ? result : add_range(pack, &j, 0, range);
+    const kq_operand *whole = &j.operation.operands[0];
+    if (result == KQ_OK) {
+        result =
+            kq_self_test_check(pack->ops, whole, kq_opencl_limits.offset_alignment, &pack->errors);
+    }
+    for (unsigned i = 0; i < KQ_SELF_TEST_PLANS && result == KQ_OK; i++) {
+        result = kq_self_test_plan(i, whole, &kq_opencl_limits, &pack->errors, &plans[i]);
+    }
+    for (int role = 1; role < KQ_BINDING_COUNT; role++) {
+        j.buffers[role] = j.buffers[0];
+        j.origins[role] = j.origins[0];
+    }
+    chain c = {queue, wait_count, waits, NULL};
+    for (unsigned i = 0; i < KQ_SELF_TEST_PLANS && result == KQ_OK; i++) {
+        result = enqueue_plan(pack, &j, &plans[i], &c, i + 1 == KQ_SELF_TEST_PLANS, event);
+    }
+    return result;
 }

@@ -13,11 +13,14 @@ const char *const kq_kernel_stems[KQ_KERNEL_COUNT] = {
     "quantized_dot_terms_shared",
     "quantized_dot_sequential",
     "quantized_dot_pairwise",
+    "primitive",
 };
 
 kq_op kq_kernel_op(unsigned kernel)
 {
-    return kernel == KQ_KERNEL_QUANTIZE ? KQ_OP_QUANTIZE : KQ_OP_QUANTIZED_DOT;
+    return kernel == KQ_KERNEL_QUANTIZE    ? KQ_OP_QUANTIZE
+           : kernel == KQ_KERNEL_PRIMITIVE ? KQ_OP_SELF_TEST
+                                           : KQ_OP_QUANTIZED_DOT;
 }
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
@@ -312,6 +315,19 @@ kq_result kq_plan_make(const kq_operation *operation, bool has_scratch, const kq
     return make(operation, has_scratch, limits, errors, &shape, plan);
 }
 
+void kq_plan_primitives(uint32_t count, uint64_t offset, const kq_limits *limits, kq_plan *plan)
+{
+    memset(plan, 0, sizeof *plan);
+    plan->op = KQ_OP_SELF_TEST;
+    plan->max_groups_x = limits->groups[0];
+    plan->needs.dispatch_count = 1;
+    kq_range *items = &plan->ranges[KQ_ITEMS];
+    items->offset = offset - offset % limits->offset_alignment;
+    items->bytes = offset - items->offset + 16 * (uint64_t)count;
+    plan->primitive.count = count;
+    plan->primitive.items_offset = (uint32_t)(offset - items->offset);
+}
+
 // The largest value of *field, G or a count of *shape, with which the shape fits the device.
 static uint32_t largest(const kq_plan *plan, kq_shape *shape, const kq_limits *limits,
                         uint32_t *field)
@@ -427,6 +443,11 @@ kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
         step.params_bytes = sizeof plan->quantize;
         memcpy(step.params, &plan->quantize, sizeof plan->quantize);
         groups = ceil_div(plan->quantize.G, KQ_LANES / KQ_LANES_PER_BLOCK);
+    } else if (plan->op == KQ_OP_SELF_TEST) {
+        step.kernel = KQ_KERNEL_PRIMITIVE;
+        step.params_bytes = sizeof plan->primitive;
+        memcpy(step.params, &plan->primitive, sizeof plan->primitive);
+        groups = ceil_div(plan->primitive.count, KQ_LANES);
     } else {
         kq_dot_params p = plan->dot;
         if (p.G > 0 && index == 0) {

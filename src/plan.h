@@ -12,6 +12,7 @@ enum {
     KQ_KERNEL_DOT_TERMS_SHARED,
     KQ_KERNEL_DOT_SEQUENTIAL,
     KQ_KERNEL_DOT_PAIRWISE,
+    KQ_KERNEL_PRIMITIVE,
     KQ_KERNEL_COUNT,
 };
 
@@ -28,6 +29,9 @@ typedef struct kq_quantize_params {
 typedef struct kq_dot_params {
     KQ_DOT_PARAMS(KQ_PARAMS_FIELD)
 } kq_dot_params;
+typedef struct kq_primitive_params {
+    KQ_PRIMITIVE_PARAMS(KQ_PARAMS_FIELD)
+} kq_primitive_params;
 #undef KQ_PARAMS_FIELD
 
 // What a device can bind and dispatch, with the API's own words for it.
@@ -53,6 +57,7 @@ typedef struct kq_plan {
     const char *stopped_by;  // the argument that is beyond a limit or lacks bytes; NULL: none
     kq_quantize_params quantize;
     kq_dot_params dot;  // its last five fields are a step's
+    kq_primitive_params primitive;
     kq_part part;
     uint32_t sums_at;  // where sums wait, in scratch; the terms are behind them
     uint32_t terms_at;
@@ -63,6 +68,10 @@ typedef struct kq_plan {
 // plan->needs says what stops it. Scratch is left out where it is yet to be provided.
 kq_result kq_plan_make(const kq_operation *operation, bool has_scratch, const kq_limits *limits,
                        const kq_errors *errors, kq_plan *plan);
+
+// Items of four words, from a multiple of 4 bytes on, in binding KQ_ITEMS: see primitive.comp. They
+// must be within the limits.
+void kq_plan_primitives(uint32_t count, uint64_t offset, const kq_limits *limits, kq_plan *plan);
 
 // The answer to a query: everything of kq_needs, whether it fits or not.
 kq_result kq_plan_query(const kq_operation *operation, const kq_limits *limits,

@@ -2,34 +2,21 @@
 
 #include "prelude.h"
 #include "exact.h"
-
-// Bytes are put together one by one: data is little-endian at any address, on any host.
-static u32 load_word(const unsigned char *at)
-{
-    return (u32)at[0] | (u32)at[1] << 8 | (u32)at[2] << 16 | (u32)at[3] << 24;
-}
-
-static void store_word(unsigned char *at, u32 word)
-{
-    at[0] = (unsigned char)(word & 255u);
-    at[1] = (unsigned char)(word >> 8 & 255u);
-    at[2] = (unsigned char)(word >> 16 & 255u);
-    at[3] = (unsigned char)(word >> 24);
-}
+#include "words.h"
 
 typedef const unsigned char *record;
 
 #define KQ_Q4_K                 record
 #define KQ_Q8_K                 record
-#define KQ_Q4_K_WORD(record, k) load_word((record) + 4u * (k))
-#define KQ_Q8_K_WORD(record, k) load_word((record) + 4u * (k))
+#define KQ_Q4_K_WORD(record, k) kq_load_word((record) + 4u * (k))
+#define KQ_Q8_K_WORD(record, k) kq_load_word((record) + 4u * (k))
 #include "records.h"
 
 static u32 largest_key(const unsigned char *values, uint64_t value_stride)
 {
     u32 key = 0u;
     for (u32 i = 0u; i < KQ_BLOCK; i++) {
-        u32 k = kq_extreme_key(load_word(values + i * value_stride));
+        u32 k = kq_extreme_key(kq_load_word(values + i * value_stride));
         key = k > key ? k : key;
     }
     return key;
@@ -42,16 +29,16 @@ static u32 quantize_block(const unsigned char *values, uint64_t value_stride, un
     u32 inverse = kq_inverse(key);
     u32 legal = kq_is_legal(key, inverse);
     inverse = legal != 0u ? inverse : 0u;
-    store_word(out, legal != 0u ? kq_ds(inverse) : KQ_F32_NAN);
+    kq_store_word(out, legal != 0u ? kq_ds(inverse) : KQ_F32_NAN);
     for (u32 j = 0u; j < 16u; j++) {
         u32 sum = 0u;
         for (u32 k = 0u; k < 4u; k++) {
             u32 codes = 0u;
             for (u32 i = 0u; i < 4u; i++) {
-                u32 value = load_word(values + (16u * j + 4u * k + i) * value_stride);
+                u32 value = kq_load_word(values + (16u * j + 4u * k + i) * value_stride);
                 codes |= kq_code(value, inverse) << (8u * i);
             }
-            store_word(out + 4u + 16u * j + 4u * k, codes);
+            kq_store_word(out + 4u + 16u * j + 4u * k, codes);
             sum += kq_sum_i8x4(codes);
         }
         out[260u + 2u * j] = (unsigned char)(sum & 255u);
@@ -81,7 +68,7 @@ kq_reason kq_block_reason(const void *values, uint64_t value_stride, uint32_t *e
     const unsigned char *bytes = values;
     value_stride = value_stride == 0 ? 4 : value_stride == KQ_BROADCAST ? 0 : value_stride;
     for (u32 i = 0u; i < KQ_BLOCK; i++) {
-        if ((load_word(bytes + i * value_stride) & KQ_F32_INF) == KQ_F32_INF) {
+        if ((kq_load_word(bytes + i * value_stride) & KQ_F32_INF) == KQ_F32_INF) {
             if (element != NULL) {
                 *element = i;
             }
@@ -153,7 +140,7 @@ void kq_reference_dot(const kq_shape *shape, kq_order order, const unsigned char
                 bits =
                     order == KQ_ORDER_PAIRWISE ? pairwise(&t, shape->G) : sequential(&t, shape->G);
             }
-            store_word(result + out->offset + i * out->step[0] + j * out->step[1], bits);
+            kq_store_word(result + out->offset + i * out->step[0] + j * out->step[1], bits);
         }
     }
 }

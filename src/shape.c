@@ -49,7 +49,9 @@ kq_result kq_check_op(kq_op op, uint32_t ops, const kq_errors *errors)
     }
     return kq_fail(errors, KQ_ERROR_ARGUMENT,
                    "the pack was created with ops = 0x%" PRIX32 ", without KQ_OP_%s", ops,
-                   op == KQ_OP_QUANTIZE ? "QUANTIZE" : "QUANTIZED_DOT");
+                   op == KQ_OP_QUANTIZE        ? "QUANTIZE"
+                   : op == KQ_OP_QUANTIZED_DOT ? "QUANTIZED_DOT"
+                                               : "SELF_TEST");
 }
 
 // One operation under check.

@@ -1,5 +1,5 @@
 // An operation as numbers: the arguments of any API brought to one form, their defaults resolved
-// and every rule of kquant.h checked. No device's limits are known here.
+// and every argument rule of CONTRACT.md checked. No device's limits are known here.
 #ifndef KQ_SHAPE_H
 #define KQ_SHAPE_H
 
@@ -11,6 +11,7 @@
 enum { KQ_BINDING_COUNT = 4 };
 enum { KQ_VALUES = 0, KQ_RECORDS = 1, KQ_STATUS = 2 };
 enum { KQ_LHS = 0, KQ_RHS = 1, KQ_RESULT = 2, KQ_SCRATCH = 3 };
+enum { KQ_ITEMS = 0 };
 
 typedef struct kq_operand {
     uint64_t buffer;  // the API's buffer as a number: 0 is null, else it tells buffers apart
@@ -47,6 +48,9 @@ typedef struct kq_shape {
 
 // The argument that a binding is, as users spell it.
 const char *kq_role_name(kq_op op, int role);
+
+// What a caller's word of ops may hold.
+#define KQ_KNOWN_OPS (1u << KQ_OP_QUANTIZE | 1u << KQ_OP_QUANTIZED_DOT | 1u << KQ_OP_SELF_TEST)
 
 // Whether op is among the ops that a pack was created with.
 kq_result kq_check_op(kq_op op, uint32_t ops, const kq_errors *errors);

@@ -4,6 +4,7 @@
 
 #include "kernels.h"
 #include "plan.h"
+#include "self_test.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -108,6 +109,7 @@ struct kq_vulkan {
     kq_limits limits;
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout pipeline_layout;
+    bool has_own_layouts;
     VkPipeline pipelines[KQ_KERNEL_COUNT];  // null where not asked for
 };
 
@@ -119,7 +121,6 @@ static const VkAllocationCallbacks *allocator(const kq_vulkan *pack)
 static kq_result check_vulkan_params(const kq_vulkan_params *params)
 {
     const kq_errors *errors = &params->errors;
-    uint32_t known_ops = 1u << KQ_OP_QUANTIZE | 1u << KQ_OP_QUANTIZED_DOT;
     const char *missing = params->get_instance_proc_addr == NULL      ? "get_instance_proc_addr"
                           : params->instance == VK_NULL_HANDLE        ? "instance"
                           : params->physical_device == VK_NULL_HANDLE ? "physical_device"
@@ -132,9 +133,12 @@ static kq_result check_vulkan_params(const kq_vulkan_params *params)
         return kq_fail(errors, KQ_ERROR_ARGUMENT, "caps is 0x%" PRIX32 "; no kernel needs any",
                        params->caps);
     }
-    if ((params->ops & ~known_ops) != 0) {
+    if ((params->ops & ~KQ_KNOWN_OPS) != 0) {
         return kq_fail(errors, KQ_ERROR_ARGUMENT, "ops is 0x%" PRIX32 "; it may hold 0x%" PRIX32,
-                       params->ops, known_ops);
+                       params->ops, KQ_KNOWN_OPS);
+    }
+    if (params->share_layouts != NULL && params->share_layouts->device != params->device) {
+        return kq_fail(errors, KQ_ERROR_ARGUMENT, "share_layouts is a pack of another device");
     }
     return KQ_OK;
 }
@@ -260,7 +264,13 @@ kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
         pack->allocator = *params->allocator;
     }
     pack->limits = kq_vulkan_limits(&limits);
-    result = create_layouts(pack);
+    pack->has_own_layouts = params->share_layouts == NULL;
+    if (pack->has_own_layouts) {
+        result = create_layouts(pack);
+    } else {
+        pack->set_layout = params->share_layouts->set_layout;
+        pack->pipeline_layout = params->share_layouts->pipeline_layout;
+    }
     for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT && result == KQ_OK; kernel++) {
         if (params->ops == 0 || (params->ops & 1u << kq_kernel_op(kernel)) != 0) {
             result = create_pipeline(pack, params, kernel);
@@ -283,8 +293,10 @@ void kq_vulkan_destroy(kq_vulkan **out)
     for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT; kernel++) {
         pack->vk.vkDestroyPipeline(pack->device, pack->pipelines[kernel], allocator(pack));
     }
-    pack->vk.vkDestroyPipelineLayout(pack->device, pack->pipeline_layout, allocator(pack));
-    pack->vk.vkDestroyDescriptorSetLayout(pack->device, pack->set_layout, allocator(pack));
+    if (pack->has_own_layouts) {
+        pack->vk.vkDestroyPipelineLayout(pack->device, pack->pipeline_layout, allocator(pack));
+        pack->vk.vkDestroyDescriptorSetLayout(pack->device, pack->set_layout, allocator(pack));
+    }
     free(pack);
     *out = NULL;
 }
@@ -354,28 +366,22 @@ static kq_result make_plan(const kq_vulkan *pack, const kq_operation *operation,
     return result != KQ_OK ? result : kq_plan_fit(plan, &pack->errors);
 }
 
-static kq_result write_set(const kq_vulkan *pack, const kq_operation *operation,
-                           VkDescriptorSet set)
+static kq_result check_handles(const kq_vulkan *pack, VkDescriptorSet set, VkCommandBuffer commands)
 {
-    kq_plan plan;
-    kq_result result = make_plan(pack, operation, &plan);
-    if (result != KQ_OK || plan.needs.dispatch_count == 0) {
-        return result;
-    }
+    return set != VK_NULL_HANDLE && commands != VK_NULL_HANDLE
+               ? KQ_OK
+               : kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "%s is null",
+                         set == VK_NULL_HANDLE ? "set" : "command_buffer");
+}
+
+static kq_result update_set(const kq_vulkan *pack, VkDescriptorSet set,
+                            const VkDescriptorBufferInfo infos[KQ_BINDING_COUNT])
+{
+    VkWriteDescriptorSet writes[KQ_BINDING_COUNT];
     if (set == VK_NULL_HANDLE) {
         return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "set is null");
     }
-    VkDescriptorBufferInfo infos[KQ_BINDING_COUNT];
-    VkWriteDescriptorSet writes[KQ_BINDING_COUNT];
     for (uint32_t i = 0; i < KQ_BINDING_COUNT; i++) {
-        // Result or status is always there. It stands in for what isn't and is not read: lavapipe
-        // looks at bindings that no shader uses, and what the set held before may be gone.
-        uint32_t role = plan.ranges[i].bytes > 0 ? i : KQ_RESULT;
-        infos[i] = (VkDescriptorBufferInfo){
-            .buffer = (VkBuffer)operation->operands[role].buffer,
-            .offset = plan.ranges[role].offset,
-            .range = plan.ranges[role].bytes,
-        };
         writes[i] = (VkWriteDescriptorSet){
             .sType = VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET,
             .dstSet = set,
@@ -389,6 +395,62 @@ static kq_result write_set(const kq_vulkan *pack, const kq_operation *operation,
     return KQ_OK;
 }
 
+static kq_result write_set(const kq_vulkan *pack, const kq_operation *operation,
+                           VkDescriptorSet set)
+{
+    kq_plan plan;
+    kq_result result = make_plan(pack, operation, &plan);
+    if (result != KQ_OK || plan.needs.dispatch_count == 0) {
+        return result;
+    }
+    VkDescriptorBufferInfo infos[KQ_BINDING_COUNT];
+    for (uint32_t i = 0; i < KQ_BINDING_COUNT; i++) {
+        // Result or status is always there. It stands in for what isn't and is not read: lavapipe
+        // looks at bindings that no shader uses, and what the set held before may be gone.
+        uint32_t role = plan.ranges[i].bytes > 0 ? i : KQ_RESULT;
+        infos[i] = (VkDescriptorBufferInfo){
+            .buffer = (VkBuffer)operation->operands[role].buffer,
+            .offset = plan.ranges[role].offset,
+            .range = plan.ranges[role].bytes,
+        };
+    }
+    return update_set(pack, set, infos);
+}
+
+// What dispatches before it wrote is there for those behind it.
+static void compute_barrier(const kq_vulkan *pack, VkCommandBuffer commands)
+{
+    VkMemoryBarrier barrier = {
+        .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+        .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
+        .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+    };
+    pack->vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+                                  VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &barrier, 0, NULL, 0,
+                                  NULL);
+}
+
+static void bind_set(const kq_vulkan *pack, VkDescriptorSet set, VkCommandBuffer commands)
+{
+    pack->vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                                     pack->pipeline_layout, 0, 1, &set, 0, NULL);
+}
+
+static void record_plan(const kq_vulkan *pack, const kq_plan *plan, VkCommandBuffer commands)
+{
+    for (uint32_t i = 0; i < plan->needs.dispatch_count; i++) {
+        kq_step step = kq_plan_step(plan, i);
+        if (i > 0) {
+            compute_barrier(pack, commands);
+        }
+        pack->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
+                                   pack->pipelines[step.kernel]);
+        pack->vk.vkCmdPushConstants(commands, pack->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                                    step.params_bytes, step.params);
+        pack->vk.vkCmdDispatch(commands, step.groups[0], step.groups[1], 1);
+    }
+}
+
 static kq_result record_operation(const kq_vulkan *pack, const kq_operation *operation,
                                   VkDescriptorSet set, VkCommandBuffer commands)
 {
@@ -397,31 +459,12 @@ static kq_result record_operation(const kq_vulkan *pack, const kq_operation *ope
     if (result != KQ_OK || plan.needs.dispatch_count == 0) {
         return result;
     }
-    if (set == VK_NULL_HANDLE || commands == VK_NULL_HANDLE) {
-        return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "%s is null",
-                       set == VK_NULL_HANDLE ? "set" : "command_buffer");
+    result = check_handles(pack, set, commands);
+    if (result == KQ_OK) {
+        bind_set(pack, set, commands);
+        record_plan(pack, &plan, commands);
     }
-    pack->vk.vkCmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
-                                     pack->pipeline_layout, 0, 1, &set, 0, NULL);
-    for (uint32_t i = 0; i < plan.needs.dispatch_count; i++) {
-        kq_step step = kq_plan_step(&plan, i);
-        if (i > 0) {
-            VkMemoryBarrier barrier = {
-                .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-                .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
-                .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
-            };
-            pack->vk.vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-                                          VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1, &barrier, 0,
-                                          NULL, 0, NULL);
-        }
-        pack->vk.vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE,
-                                   pack->pipelines[step.kernel]);
-        pack->vk.vkCmdPushConstants(commands, pack->pipeline_layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
-                                    step.params_bytes, step.params);
-        pack->vk.vkCmdDispatch(commands, step.groups[0], step.groups[1], 1);
-    }
-    return KQ_OK;
+    return result;
 }
 
 kq_result kq_vulkan_quantize_query(const kq_vulkan *pack, const kq_vulkan_quantize *op,
@@ -482,4 +525,60 @@ kq_result kq_vulkan_quantized_dot_record(const kq_vulkan *pack, const kq_vulkan_
     }
     kq_operation operation = dot_operation(op);
     return record_operation(pack, &operation, set, command_buffer);
+}
+
+// --- The self-test: in its one set all bindings are the range, so offsets count from there
+
+static kq_result check_test_range(const kq_vulkan *pack, const kq_vulkan_range *range)
+{
+    if (pack == NULL) {
+        return KQ_ERROR_ARGUMENT;  // and nobody to tell
+    }
+    if (range == NULL) {
+        return kq_fail(&pack->errors, KQ_ERROR_ARGUMENT, "range is null");
+    }
+    kq_operand operand = range_operand(range);
+    return kq_self_test_check(pack->ops, &operand, pack->limits.offset_alignment, &pack->errors);
+}
+
+kq_result kq_vulkan_self_test_write_set(const kq_vulkan *pack, const kq_vulkan_range *range,
+                                        VkDescriptorSet set)
+{
+    VkDescriptorBufferInfo infos[KQ_BINDING_COUNT];
+    kq_result result = check_test_range(pack, range);
+    if (result != KQ_OK) {
+        return result;
+    }
+    for (uint32_t i = 0; i < KQ_BINDING_COUNT; i++) {
+        infos[i] = (VkDescriptorBufferInfo){range->buffer, range->offset, KQ_SELF_TEST_BYTES};
+    }
+    return update_set(pack, set, infos);
+}
+
+kq_result kq_vulkan_self_test_record(const kq_vulkan *pack, const kq_vulkan_range *range,
+                                     VkDescriptorSet set, VkCommandBuffer command_buffer)
+{
+    kq_plan plans[KQ_SELF_TEST_PLANS];
+    kq_result result = check_test_range(pack, range);
+    result = result != KQ_OK ? result : check_handles(pack, set, command_buffer);
+    if (result != KQ_OK) {
+        return result;
+    }
+    kq_limits limits = pack->limits;
+    limits.offset_alignment = 0x80000000u;  // every operand is bound from the start
+    const kq_operand whole = {(uint64_t)range->buffer, KQ_SELF_TEST_BYTES, {.offset = 0}};
+    for (unsigned i = 0; i < KQ_SELF_TEST_PLANS && result == KQ_OK; i++) {
+        result = kq_self_test_plan(i, &whole, &limits, &pack->errors, &plans[i]);
+    }
+    if (result != KQ_OK) {
+        return result;
+    }
+    bind_set(pack, set, command_buffer);
+    for (unsigned i = 0; i < KQ_SELF_TEST_PLANS; i++) {
+        if (i > 0) {
+            compute_barrier(pack, command_buffer);
+        }
+        record_plan(pack, &plans[i], command_buffer);
+    }
+    return KQ_OK;
 }

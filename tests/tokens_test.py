@@ -3,9 +3,9 @@
 
 usage: tokens_test.py [GLSLANG [CLANG [CC]]]
 
-Preprocesses src/exact.h and src/records.h after each language's prelude and compares the streams,
-then the functions that every kernel and the C reference got from them. Holds the two headers to the
-few operators that drivers get right, and shaders/ and cl/ to having no arithmetic of their own.
+Preprocesses src/exact.h, src/records.h and src/primitive.h after each language's prelude and
+compares the streams, then the functions that every kernel and the C reference got from them. Holds
+these headers to the few operators that drivers get right, and shaders/ and cl/ to having no arithmetic of their own.
 
 Exit 1: a difference or a broken rule, each named. Exit 77: a tool is missing.
 It first shows on changed copies that each rule can fail.
@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-HEADERS = ('exact.h', 'records.h')
+HEADERS = ('exact.h', 'records.h', 'primitive.h')
 FEWEST_TOKENS = 1000
 
 TOKEN = re.compile(r'''
@@ -39,7 +39,7 @@ class Tools:
     """The three preprocessors, and where they look for includes."""
 
     def __init__(self, glslang, clang, cc, source):
-        self.source = source  # the folder of exact.h and records.h
+        self.source = source  # the folder of HEADERS
         folders = ['-I' + str(source), '-I' + str(ROOT / 'shaders'), '-I' + str(ROOT / 'cl'),
                    '-I' + str(ROOT / 'src'), '-I' + str(ROOT / 'include')]
         self.commands = {
@@ -72,18 +72,19 @@ def map_back(tokens):
 # --- Streams
 
 def stream(tools, folder, language, defines):
-    """(tokens of exact.h, tokens of records.h), as a file of that language gets them."""
+    """The tokens of each of HEADERS, as a file of that language gets them."""
     path = Path(folder) / f'stream.{language}'
     start = ''
     if language == 'comp':
         start = '#version 450\n#extension GL_GOOGLE_include_directive : require\n'
     path.write_text(f'{start}#include "{PRELUDES[language]}"\nkq_mark\n'
-                    f'#include "exact.h"\nkq_mark\n{defines}#include "records.h"\nkq_mark\n')
+                    f'#include "exact.h"\nkq_mark\n{defines}#include "records.h"\nkq_mark\n'
+                    '#include "primitive.h"\nkq_mark\n')
     tokens = tools.tokens(language, path)
     marks = [i for i, token in enumerate(tokens) if token == 'kq_mark']
-    if len(marks) != 3:
+    if len(marks) != len(HEADERS) + 1:
         sys.exit(f'{language}: {len(marks)} marks')
-    return tokens[marks[0] + 1:marks[1]], tokens[marks[1] + 1:marks[2]]
+    return [tokens[begin + 1:end] for begin, end in zip(marks, marks[1:])]
 
 
 def difference(name, expected, tokens):
@@ -103,7 +104,7 @@ def check_streams(tools, folder):
         other = stream(tools, folder, language, LOADS)
         for header, expected, tokens in zip(HEADERS, c, other):
             yield difference(f'{header} in {PRELUDES[language]}', expected, tokens)
-    count = len(c[0]) + len(c[1])
+    count = sum(map(len, c))
     if count <= FEWEST_TOKENS:
         yield f'{count} tokens in all; that is too few to be true'
 
@@ -141,15 +142,16 @@ def check_kernel(tools, folder, path):
     language = path.suffix[1:]
     text = neutral_loads(path.read_text())
     defines = ''.join(re.findall(r'^#define KQ_Q[48]_K.*\n', text, flags=re.M))
-    exact, records = stream(tools, folder, 'c', defines)
-    exact, records = functions(exact), functions(records)
+    exact, records, primitive = map(functions, stream(tools, folder, 'c', defines))
     copy = Path(folder) / path.name
     copy.write_text(text)
     found = functions(tools.tokens(language, copy))
-    expected = exact | (records if any(name in found for name in records) else {})
+    expected = dict(exact)
+    for header in (records, primitive):
+        expected |= header if any(name in found for name in header) else {}
     # Functions of the library that a C file holds beside those are none of ours.
     if language == 'c':
-        found = {name: found[name] for name in found if name in exact | records}
+        found = {name: found[name] for name in found if name in exact | records | primitive}
     for name in sorted(expected.keys() ^ found.keys()):
         yield f'{path.name}: {name} is {"missing" if name in expected else "its own"}'
     for name in sorted(expected.keys() & found.keys()):
@@ -162,11 +164,11 @@ OPERATORS = {
     '+', '-', '*', '<<', '>>', '&', '|', '^', '~', '<', '>', '<=', '>=', '==', '!=', '?', ':',
     '&&', '||', '=', '+=', '++', '(', ')', '{', '}', ';', ',',
 }
-KEYWORDS = {'for', 'return'}
+KEYWORDS = {'for', 'if', 'return'}
 TYPES = {'u32', 'KQ_FN', 'KQ_Q4_K', 'KQ_Q8_K'}
 # What a kernel defines to reach records, or records.h makes from that.
 LOAD_MACRO = re.compile(r'KQ_Q[48]_K_\w+')
-CONDITION = re.compile(r'ifndef KQ_(EXACT|RECORDS)_H|ifdef KQ_Q[48]_K_\w+|endif'
+CONDITION = re.compile(r'ifndef KQ_(EXACT|RECORDS|PRIMITIVE)_H|ifdef KQ_Q[48]_K_\w+|endif'
                        r'|if defined \( KQ_Q[48]_K_\w+ \)( && defined \( KQ_Q[48]_K_\w+ \))*')
 CONSTANT = re.compile(r'define KQ_\w+( (0[xX][0-9A-F]+|\d+)u)?')
 LOAD = re.compile(r'define KQ_Q[48]_K_\w+ \( [a-z_]+( , [a-z_]+)* \) ')
@@ -182,7 +184,7 @@ def without_comments(text):
 
 
 def check_header(path):
-    """exact.h or records.h: the operators that every driver gets right, on 32-bit words."""
+    """One of HEADERS: the operators that every driver gets right, on 32-bit words."""
     for line in without_comments(path.read_text()).replace('\\\n', ' ').splitlines():
         tokens = TOKEN.findall(line)
         where = f'{path.name}: {line.strip()!r}'
@@ -203,7 +205,7 @@ def check_header(path):
                         not token.startswith('kq_') and not LOAD_MACRO.fullmatch(token):
                     yield f'{where}: a call of {token}'
                 elif token.startswith('KQ_') and token not in TYPES and \
-                        not re.match(r'KQ_(F32|EXPONENT|Q4_K|Q8_K)_', token):
+                        not re.match(r'KQ_(F32|EXPONENT|Q4_K|Q8_K|PRIMITIVE)_', token):
                     yield f'{where}: the macro {token}'
             elif re.match(r'\.?\d', token):
                 # Shifts by a literal and increments of it are the only plain numbers.
@@ -251,7 +253,7 @@ def device_files():
     """All device code but the shared headers, and the C that is built from these."""
     folders = [ROOT / name for name in ('shaders', 'cl', 'src')]
     return [path for folder in folders for path in sorted(folder.iterdir())
-            if path.suffix in ('.comp', '.glsl', '.cl') or path.name == 'reference.c']
+            if path.suffix in ('.comp', '.glsl', '.cl') or path.name in ('reference.c', 'self_test.c')]
 
 
 def check_headers(tools, folder):
@@ -288,6 +290,7 @@ FAULTS = (
     ('records.h', 'KQ_FN u32 kq_x(u32 x) { return (float)x; }', 'the type float'),
     ('records.h', 'KQ_FN u32 kq_x(u32 x) { return abs(x); }', 'a call of abs'),
     ('records.h', 'KQ_FN u32 kq_x(u32 x) { return KQ_LANES; }', 'the macro KQ_LANES'),
+    ('primitive.h', 'KQ_FN u32 kq_x(u32 x) { return x / 3u; }', 'the operator /'),
     (TERMS + '.comp', 'uint kq_own(uint x) { return x; }', 'kq_own is its own'),
     (TERMS + '.comp', '#define kq_f32_mul(a, b) ((a) * (b))', 'kq_v of'),
     (TERMS + '.comp', 'uint f(uint x) { return (x >> 23) & 1u; }', 'the number 23'),
@@ -298,6 +301,7 @@ FAULTS = (
     (TERMS + '.cl', 'u32 kq_own(u32 x) { return x; }', 'kq_own is its own'),
     (TERMS + '_shared.cl', '#define kq_f32_sub kq_f32_add', 'kq_v of'),
     (TERMS + '_shared.cl', 'u32 f(u32 x) { return x - 127u; }', 'the number 127'),
+    ('primitive.comp', '#define kq_f32_sub kq_f32_add', 'kq_primitive of'),
     ('reference.c', '#define kq_f32_sub(a, b) kq_f32_add(b, a)', 'kq_v of reference.c'),
 )
 
@@ -339,11 +343,12 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         found += [fault for fault in check_headers(tools, folder) if fault]
         found += [fault for fault in check_files(tools, folder, files) if fault]
-        exact, records = stream(tools, folder, 'c', LOADS)
+        streams = stream(tools, folder, 'c', LOADS)
     for fault in found:
         print(fault)
-    print(f'tokens_test: {len(exact)} tokens of exact.h and {len(records)} of records.h in three '
-          f'languages, {len(files)} files beside them, '
+    counts = ', '.join(f'{len(tokens)} tokens of {header}'
+                       for tokens, header in zip(streams, HEADERS))
+    print(f'tokens_test: {counts} in three languages, {len(files)} files beside them, '
           f'{len(FAULTS)} faulty ones tried; {len(found)} differences and broken rules')
     return 1 if found else 0
 

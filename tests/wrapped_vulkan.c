@@ -685,13 +685,14 @@ bool wrapped_vulkan_is_kernel(const wrapped_vulkan *w, uint64_t pipeline, const 
     return false;
 }
 
-unsigned wrapped_vulkan_kernels(kq_op op)
+unsigned wrapped_vulkan_kernels(uint32_t ops)
 {
     size_t count = 0;
     const kq_kernel *kernels = kq_kernels(&count);
     unsigned sum = 0;
     for (size_t k = 0; k < count; k++) {
-        sum += kernels[k].api == KQ_API_VULKAN && kernels[k].op == op && kernels[k].caps == 0;
+        sum += kernels[k].api == KQ_API_VULKAN && kernels[k].caps == 0 &&
+               (ops == 0 || (ops & 1u << kernels[k].op) != 0);
     }
     return sum;
 }

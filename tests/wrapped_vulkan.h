@@ -157,8 +157,8 @@ unsigned wrapped_vulkan_dispatches(const wrapped_vulkan *wrapped, const char *pr
 // Whether a pipeline is made of the kernel of that name.
 bool wrapped_vulkan_is_kernel(const wrapped_vulkan *wrapped, uint64_t pipeline, const char *name);
 
-// How many kernels Vulkan has for an operation.
-unsigned wrapped_vulkan_kernels(kq_op op);
+// How many kernels Vulkan has for ops, as in kq_vulkan_params: 0 is all.
+unsigned wrapped_vulkan_kernels(uint32_t ops);
 
 // Live objects of all kinds.
 int wrapped_vulkan_live(const wrapped_vulkan *wrapped);

@@ -1,0 +1,23 @@
+// The self-test's work over its one buffer, for every API.
+#ifndef KQ_SELF_TEST_H
+#define KQ_SELF_TEST_H
+
+#include "plan.h"
+
+// One plan for the primitives and one for each of the operations that follow. Each reads what the
+// one before it wrote.
+enum { KQ_SELF_TEST_PLANS = 5 };
+
+// Whether a pack that was created with these ops has all that the self-test takes, and the range is
+// a buffer's KQ_SELF_TEST_BYTES from range->view.offset on, a multiple of `alignment`.
+kq_result kq_self_test_check(uint32_t ops, const kq_operand *range, uint32_t alignment,
+                             const kq_errors *errors);
+
+// Plan `index` of the self-test on a range that was checked.
+kq_result kq_self_test_plan(unsigned index, const kq_operand *range, const kq_limits *limits,
+                            const kq_errors *errors, kq_plan *plan);
+
+// All of it in portable C.
+void kq_self_test_reference(unsigned char *bytes);
+
+#endif
