@@ -318,7 +318,8 @@ KQ_API kq_result kq_quantize_query(const kq_device *device, const kq_quantize_ar
 KQ_API kq_result kq_quantized_dot_query(const kq_device *device, const kq_quantized_dot_args *args,
                                         kq_needs *needs);
 
-// The self-test on a buffer of its own, and the verdict. *step is NULL where none was reached.
+// The self-test on a buffer of its own, and the verdict. The device has all ops. *step is NULL
+// unless one is wrong.
 KQ_API kq_result kq_self_test(kq_device *device, const char **step);
 
 // Operations from and to host memory, packed, through buffers of its own. value_count is a multiple

@@ -108,7 +108,8 @@ KQ_API kq_result kq_vulkan_quantized_dot_record(const kq_vulkan *pack,
                                                 VkCommandBuffer command_buffer);
 
 // The self-test on KQ_SELF_TEST_BYTES of a buffer that hold its input; offset is a multiple of
-// minStorageBufferOffsetAlignment. Sets and barriers as with an operation.
+// minStorageBufferOffsetAlignment and of 4. The pack has all ops. Sets and barriers as with an
+// operation: the input is visible to SHADER_READ and SHADER_WRITE, and all of it is written.
 KQ_API kq_result kq_vulkan_self_test_write_set(const kq_vulkan *pack, const kq_vulkan_range *range,
                                                VkDescriptorSet set);
 KQ_API kq_result kq_vulkan_self_test_record(const kq_vulkan *pack, const kq_vulkan_range *range,
