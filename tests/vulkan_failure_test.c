@@ -162,6 +162,9 @@ static kq_result run_all(fixture *f)
                    : dot(f->device, KQ_ORDER_PAIRWISE, view_of(values, 0, G),
                          view_of(records, 0, G), result, 0, NULL);
     r = r != KQ_OK ? r : kq_buffer_download(result, 0, &got, sizeof got);
+    const char *step = NULL;
+    r = r != KQ_OK ? r : kq_self_test(f->device, &step);
+    assert_null(step);
     kq_buffer_destroy(&values);
     kq_buffer_destroy(&records);
     kq_buffer_destroy(&result);
