@@ -43,22 +43,6 @@ static void run(engine *e, const kq_vulkan *pack, operand *o, uint64_t offset, b
     engine_run(e, &e->vk, e->lane.primary);
 }
 
-// What the verdict says; the report has it too.
-static const char *judge(const unsigned char *bytes)
-{
-    report said = {0};
-    const kq_errors errors = report_errors(&said);
-    const char *step = "none";
-    kq_result result = kq_self_test_verdict(bytes, &step, &errors);
-    assert_int_equal(result, step == NULL ? KQ_OK : KQ_ERROR_DRIVER);
-    assert_int_equal(said.count, step != NULL);
-    assert_true(step == NULL || strstr(said.reason, step) == said.reason);
-    if (step != NULL) {
-        print_message("%s\n", said.reason);
-    }
-    return step;
-}
-
 // --- On the driver as it is
 
 static void test_places(void **state)
@@ -76,7 +60,7 @@ static void test_places(void **state)
         operand o = engine_make_operand(e, offset + KQ_SELF_TEST_BYTES + (i < 4 ? 0 : 68));
         operands all = {{o}};
         run(e, e->pack, &o, offset, i % 2 == 1);
-        assert_null(judge(o.host + offset));
+        assert_null(judge_self_test(o.host + offset));
         // Scratch is what the kernels alone write.
         memcpy(o.expected + offset, done, sizeof done);
         unsigned differ = 0;
@@ -189,7 +173,7 @@ static void test_wrong_kernels(void **state)
         e->wrapped.spoil_user = &fault;
         assert_int_equal(kq_vulkan_create(&params, &pack), KQ_OK);
         run(e, pack, &o, 0, false);
-        const char *step = judge(o.host);
+        const char *step = judge_self_test(o.host);
         if (is_faulty && (step == NULL || strcmp(step, fault.step) != 0)) {
             fail_msg("with 0x%X for 0x%X in %s: %s", (unsigned)fault.instead,
                      (unsigned)fault.constant, fault.kernel, step != NULL ? step : "no step");
@@ -223,12 +207,12 @@ static void test_lost_work(void **state)
     for (size_t i = 0; i < sizeof lost / sizeof *lost; i++) {
         e->wrapped.lost_kernels = lost[i][0];
         run(e, e->pack, &o, 0, false);
-        const char *step = judge(o.host);
+        const char *step = judge_self_test(o.host);
         assert_non_null(step);
         assert_string_equal(step, lost[i][1]);
         e->wrapped.lost_kernels = NULL;
         run(e, e->pack, &o, 0, false);
-        assert_null(judge(o.host));
+        assert_null(judge_self_test(o.host));
     }
     destroy_operands(e, &all);
     engine_close(e);
