@@ -529,7 +529,7 @@ kq_result kq_vulkan_quantized_dot_record(const kq_vulkan *pack, const kq_vulkan_
 
 // --- The self-test: in its one set all bindings are the range, so offsets count from there
 
-static kq_result check_range(const kq_vulkan *pack, const kq_vulkan_range *range)
+static kq_result check_test_range(const kq_vulkan *pack, const kq_vulkan_range *range)
 {
     if (pack == NULL) {
         return KQ_ERROR_ARGUMENT;  // and nobody to tell
@@ -545,7 +545,7 @@ kq_result kq_vulkan_self_test_write_set(const kq_vulkan *pack, const kq_vulkan_r
                                         VkDescriptorSet set)
 {
     VkDescriptorBufferInfo infos[KQ_BINDING_COUNT];
-    kq_result result = check_range(pack, range);
+    kq_result result = check_test_range(pack, range);
     if (result != KQ_OK) {
         return result;
     }
@@ -559,7 +559,7 @@ kq_result kq_vulkan_self_test_record(const kq_vulkan *pack, const kq_vulkan_rang
                                      VkDescriptorSet set, VkCommandBuffer command_buffer)
 {
     kq_plan plans[KQ_SELF_TEST_PLANS];
-    kq_result result = check_range(pack, range);
+    kq_result result = check_test_range(pack, range);
     result = result != KQ_OK ? result : check_handles(pack, set, command_buffer);
     if (result != KQ_OK) {
         return result;
