@@ -172,6 +172,74 @@ static void test_sub_buffers(void **state)
     operands_destroy(e, &o);
 }
 
+// --- The self-test
+
+static void test_self_test(void **state)
+{
+    engine *e = *state;
+    const size_t origin = e->alignment;
+    operand o = operand_make(e, origin + KQ_SELF_TEST_BYTES + 8);
+    const cl_mem region = operand_region(e, &o, origin, KQ_SELF_TEST_BYTES + 4);
+    const kq_opencl_range good = {o.buffer, 4};
+    char text[128];
+    cl_event event = NULL;
+    cl_int code = CL_SUCCESS;
+    cl_event gate = e->cl.clCreateUserEvent(e->context, &code);
+    assert_int_equal(code, CL_SUCCESS);
+
+#define REFUSE_CALL(pack, range, queue, count, waits, text)                                        \
+ do {                                                                                              \
+  clear(e);                                                                                        \
+  check_refused(e, kq_opencl_self_test_enqueue(pack, range, queue, count, waits, &event),          \
+                KQ_ERROR_ARGUMENT, text);                                                          \
+  assert_null(event);                                                                              \
+ } while (0)
+#define REFUSE_RANGE(text, ...)                                                                    \
+ REFUSE_CALL(e->pack, (&(kq_opencl_range){__VA_ARGS__}), e->queue, 0, NULL, text)
+    REFUSE_CALL(e->pack, NULL, e->queue, 0, NULL, "range is null");
+    REFUSE_CALL(e->pack, &good, NULL, 0, NULL, "queue is null");
+    REFUSE_CALL(e->pack, &good, e->queue, 1, NULL, "wait_count is 1 and waits is null");
+    REFUSE_CALL(e->pack, &good, e->queue, 0, &gate, "wait_count is 0 and waits is not null");
+    REFUSE_RANGE("range.buffer is null", NULL, 0);
+    for (uint64_t offset = 1; offset < 4; offset++) {
+        snprintf(text, sizeof text, "range begins at byte %u; it must be a multiple of 4",
+                 (unsigned)offset);
+        REFUSE_RANGE(text, o.buffer, offset);
+    }
+    snprintf(text, sizeof text, "ends past its buffer's end at %zu", o.bytes);
+    REFUSE_RANGE(text, o.buffer, origin + 12);
+    REFUSE_RANGE(text, o.buffer, (uint64_t)1 << 63);
+    // Bytes count from the parent's start.
+    snprintf(text, sizeof text, "range begins at byte %zu and is KQ_SELF_TEST_BYTES, 16384, long",
+             origin + 8);
+    REFUSE_RANGE(text, region, 8);
+    REFUSE_RANGE("must be a multiple of 4", region, UINT64_MAX);
+    clear(e);
+    assert_int_equal(kq_opencl_self_test_enqueue(NULL, &good, e->queue, 0, NULL, &event),
+                     KQ_ERROR_ARGUMENT);
+    assert_int_equal(e->report.count, 0);
+
+    // It takes the kernels of all ops.
+    static const char *const names[] = {
+        [KQ_OP_QUANTIZE] = "without KQ_OP_QUANTIZE",
+        [KQ_OP_QUANTIZED_DOT] = "without KQ_OP_QUANTIZED_DOT",
+        [KQ_OP_SELF_TEST] = "without KQ_OP_SELF_TEST",
+    };
+    kq_opencl_params params = engine_pack_params(e);
+    for (int op = KQ_OP_QUANTIZE; op <= KQ_OP_SELF_TEST; op++) {
+        kq_opencl *lesser = NULL;
+        params.ops = KQ_KNOWN_OPS & ~(1u << op);
+        engine_expect_ok(e, kq_opencl_create(&params, &lesser));
+        REFUSE_CALL(lesser, &good, e->queue, 0, NULL, names[op]);
+        kq_opencl_destroy(&lesser);
+    }
+#undef REFUSE_RANGE
+#undef REFUSE_CALL
+    e->cl.clReleaseEvent(gate);
+    e->cl.clReleaseMemObject(region);
+    operand_destroy(e, &o);
+}
+
 // --- Packs
 
 #define REFUSE_PACK(code, text, change)                                                            \
@@ -416,6 +484,36 @@ static void test_failing_calls(void **state)
     operands_destroy(e, &o);
 }
 
+// The same of the launches of the self-test, in which each waits for the one before.
+static void test_failing_self_test(void **state)
+{
+    engine *e = *state;
+    operand o = operand_make(e, KQ_SELF_TEST_BYTES);
+    const kq_opencl_range range = {o.buffer, 0};
+    int live = wrapped_opencl_live(&e->wrapped);
+    unsigned failed = 0;
+    for (unsigned number = 1; failed + 1 == number; number++) {
+        cl_event event = NULL;
+        set_fault(e, "clEnqueueNDRangeKernel", number, CL_OUT_OF_HOST_MEMORY);
+        kq_result result = kq_opencl_self_test_enqueue(e->pack, &range, e->queue, 0, NULL, &event);
+        e->wrapped.fail = NULL;
+        if (result == KQ_OK) {
+            cl_api_clReleaseEvent release =
+                (cl_api_clReleaseEvent)e->lookup.fn(e->lookup.user, "clReleaseEvent");
+            assert_int_equal(release(event), CL_SUCCESS);
+        } else {
+            failed++;
+            check_report(e, result, KQ_ERROR_MEMORY, "clEnqueueNDRangeKernel gave");
+            assert_null(event);
+            assert_int_equal(wrapped_opencl_launches(&e->wrapped, NULL), number - 1);
+        }
+        assert_int_equal(wrapped_opencl_live(&e->wrapped), live);
+    }
+    assert_int_equal(failed, 8);
+    assert_int_equal(e->cl.clFinish(e->queue), CL_SUCCESS);
+    operand_destroy(e, &o);
+}
+
 // The first line of the log, and whether another try is made.
 static void test_failing_builds(void **state)
 {
@@ -449,6 +547,7 @@ int main(int argc, char **argv)
             cmocka_unit_test(test_pack_arguments), cmocka_unit_test(test_ops),
             cmocka_unit_test(test_lesser_devices), cmocka_unit_test(test_least_device),
             cmocka_unit_test(test_failing_calls),  cmocka_unit_test(test_failing_builds),
+            cmocka_unit_test(test_self_test),      cmocka_unit_test(test_failing_self_test),
             cmocka_unit_test(test_close),
         };
         int failed = cmocka_run_group_tests_name("opencl_refusal", tests, open_engine, NULL);

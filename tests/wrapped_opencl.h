@@ -69,6 +69,10 @@ typedef struct wrapped_opencl {
     const char *missing_name;  // the lookup doesn't find this one
     cl_int execution_status;   // not 0: how every command ended, for those who ask
     bool loses_launches;       // kernels don't run, and nobody says so
+    // The compiler reads the first text as the second, of the same length, wherever it stands in
+    // the source of the kernel of that name. NULL: it is right.
+    const char *misread_kernel, *misread, *misread_as;
+    unsigned misread_count;
 
     // What was seen. wrapped_opencl_reset() sets these to 0, but for live objects.
     unsigned call_count;
