@@ -567,6 +567,9 @@ kq_result kq_self_test(kq_device *device, const char **step)
         *step = NULL;
     }
     kq_result result = check_op(device, KQ_OP_SELF_TEST, "KQ_OP_SELF_TEST");
+    result = result != KQ_OK ? result : check_op(device, KQ_OP_QUANTIZE, "KQ_OP_QUANTIZE");
+    result =
+        result != KQ_OK ? result : check_op(device, KQ_OP_QUANTIZED_DOT, "KQ_OP_QUANTIZED_DOT");
     result = result != KQ_OK ? result : kq_buffer_create(device, KQ_SELF_TEST_BYTES, &buffer);
     if (result == KQ_OK && (bytes = malloc(KQ_SELF_TEST_BYTES)) == NULL) {
         result = kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for the self-test");

@@ -92,11 +92,13 @@ static kq_result check_device(const kq_opencl *pack, target *t)
 {
     cl_bool is_little_endian = CL_FALSE;
     size_t items = 0;
+    size_t sizes[8] = {0};  // by dimension, of which there are three everywhere
     kq_result result = check_version(pack, t);
     if (result != KQ_OK ||
         (result = GET_INFO(pack, t->device, CL_DEVICE_ENDIAN_LITTLE, &is_little_endian)) != KQ_OK ||
         (result = GET_INFO(pack, t->device, CL_DEVICE_ADDRESS_BITS, &t->address_bits)) != KQ_OK ||
         (result = GET_INFO(pack, t->device, CL_DEVICE_MAX_WORK_GROUP_SIZE, &items)) != KQ_OK ||
+        (result = GET_INFO(pack, t->device, CL_DEVICE_MAX_WORK_ITEM_SIZES, &sizes)) != KQ_OK ||
         (result = GET_INFO(pack, t->device, CL_DEVICE_LOCAL_MEM_SIZE, &t->local_bytes)) != KQ_OK ||
         (result = GET_INFO(pack, t->device, CL_DEVICE_COMPILER_AVAILABLE, &t->has_compiler)) !=
             KQ_OK) {
@@ -115,6 +117,11 @@ static kq_result check_device(const kq_opencl *pack, target *t)
         return kq_fail(&pack->errors, KQ_ERROR_UNSUPPORTED,
                        "CL_DEVICE_MAX_WORK_GROUP_SIZE is %zu; the kernels need %u", items,
                        (unsigned)KQ_LANES);
+    }
+    if (sizes[0] < KQ_LANES) {
+        return kq_fail(&pack->errors, KQ_ERROR_UNSUPPORTED,
+                       "CL_DEVICE_MAX_WORK_ITEM_SIZES begins with %zu; the kernels need %u",
+                       sizes[0], (unsigned)KQ_LANES);
     }
     return KQ_OK;
 }

@@ -1,5 +1,7 @@
 // kquant on your own OpenCL context and queue. It makes programs at create, and kernel objects for the time of each
 // enqueue, no queue, memory, flush, wait or thread; it links no loader.
+// Kernel objects are 1 to 6 us of an enqueue's 9 to 40 on PoCL, 3 to 41 of 15 to 64 on Intel's CPU, nearly all of 1 to
+// 4 ms on rusticl: medians of 5 runs of 1,000 calls, G = 1, the queue idle, on two busy cores.
 #ifndef KQ_OPENCL_H
 #define KQ_OPENCL_H
 #ifndef CL_TARGET_OPENCL_VERSION

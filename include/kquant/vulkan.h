@@ -40,7 +40,7 @@ typedef struct kq_vulkan_view {
 typedef struct kq_vulkan_range {
     VkBuffer buffer;
     uint64_t buffer_bytes;
-    uint64_t offset;  // bytes; of the self-test's KQ_SELF_TEST_BYTES a multiple of minStorageBufferOffsetAlignment
+    uint64_t offset;  // bytes; the self-test's a multiple of minStorageBufferOffsetAlignment and of 4
 } kq_vulkan_range;
 
 typedef struct kq_vulkan_quantize {
