@@ -70,8 +70,8 @@ typedef struct kq_view {
 } kq_view;
 
 // Two nested loops over single dots, count[0] the inner one (CONTRACT.md, Repeats). Dot (i, j) takes its operands and
-// puts its result i * step[0] + j * step[1] bytes further on than dot (0, 0), with the bits it has alone. A count of 0
-// does nothing; NULL in place of a repeat is one dot.
+// puts its result i * step[0] + j * step[1] bytes further on than dot (0, 0), with the bits it has alone. One loop of n
+// is {n, 1}: a count of 0 does nothing. NULL in place of a repeat is one dot.
 typedef struct kq_repeat {
     uint32_t count[2];
     uint64_t lhs_step[2], rhs_step[2], result_step[2];  // 0 for lhs or rhs: every dot takes the same records
@@ -134,7 +134,7 @@ KQ_API const kq_kernel *kq_kernels(size_t *count);  // *count is set; static, of
 // --- Self-test: every step of the kernels and both operations, held to known answers. Level 2 has no memory or queue:
 // write the input there, record or enqueue, read the bytes back, ask for the verdict. KQ_OK: all answers are right,
 // this driver can be trusted. KQ_ERROR_DRIVER: *step is the first step that is wrong, as "f32 multiply" or "quantize",
-// and errors is told operands, the answer, the right one and how many are wrong. Else *step is NULL. Both may be NULL.
+// and errors is told operands, the answer, the right one and how many are wrong. step and errors may be NULL.
 #define KQ_SELF_TEST_BYTES 16384u  // of `bytes`, and of level 2's range
 KQ_API void kq_self_test_input(void *bytes);
 KQ_API kq_result kq_self_test_verdict(const void *bytes, const char **step, const kq_errors *errors);

@@ -59,7 +59,7 @@ typedef struct kq_opencl_quantized_dot {
     const kq_part *part;              // NULL: all records of the dots
 } kq_opencl_quantized_dot;
 
-// Whether and how it fits. Errors: ARGUMENT, MEMORY, DRIVER.
+// Whether and how it fits; scratch is not looked at, so {0} will do. Errors: ARGUMENT, MEMORY, DRIVER.
 KQ_API kq_result kq_opencl_quantize_query(const kq_opencl *pack, const kq_opencl_quantize *op, kq_needs *needs);
 KQ_API kq_result kq_opencl_quantized_dot_query(
     const kq_opencl *pack, const kq_opencl_quantized_dot *op, kq_needs *needs);
