@@ -226,8 +226,8 @@ KQ_API kq_result kq_quantized_dot_host(kq_device *device, kq_format lhs_format, 
     kq_accumulator acc, kq_order order, uint32_t count, const void *lhs, uint64_t lhs_bytes, const void *rhs,
     uint64_t rhs_bytes, float *results);
 
-// The whole self-test; *step as above, NULL too where it got to no verdict. And single steps: count items of four words,
-// a number of device/primitive.h, its a and b, and the result, which is written. Errors: as kq_quantized_dot.
+// The whole self-test; *step as above, NULL too where it got to no verdict. And single steps: count items of 4 words, a
+// number of device/primitive.h, its a and b, and the result, which is written. Errors: as kq_quantized_dot.
 KQ_API kq_result kq_self_test(kq_device *device, const char **step);
 KQ_API kq_result kq_primitives_host(kq_device *device, uint32_t *items, uint32_t count);
 #endif
