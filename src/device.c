@@ -197,6 +197,12 @@ const kq_device_info *kq_device_get_info(const kq_device *device)
     return &device->info;
 }
 
+void kq_device_properties(const kq_device *device,
+                          void (*fn)(void *user, const char *name, const char *value), void *user)
+{
+    device->backend->properties(device, fn, user);
+}
+
 // --- Buffers
 
 kq_segment_run kq_buffer_run(const kq_buffer *buffer, uint64_t offset, uint64_t bytes)

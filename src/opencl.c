@@ -32,6 +32,7 @@ struct kq_opencl {
     OPENCL_PACK_FUNCTIONS(KQ_CL_MEMBER)
     uint32_t ops;
     cl_program programs[KQ_KERNEL_COUNT];  // NULL: not asked for
+    const char *program_text;
 };
 
 // Kernels index bytes of a range in 32 bits; a range ends with a whole word. OpenCL limits the work
@@ -171,12 +172,13 @@ done:
 typedef struct way {
     bool is_spirv;
     const char *options;
+    const char *text;
 } way;
 
 static const way ways[] = {
-    {true, ""},
-    {false, "-cl-std=CL1.2"},
-    {false, "-cl-std=CL1.2 -cl-opt-disable"},
+    {true, "", "SPIR-V"},
+    {false, "-cl-std=CL1.2", "source, -cl-std=CL1.2"},
+    {false, "-cl-std=CL1.2 -cl-opt-disable", "source, -cl-std=CL1.2 -cl-opt-disable"},
 };
 
 enum { WAY_COUNT = sizeof ways / sizeof *ways, REASON_BYTES = 512 };
@@ -308,6 +310,7 @@ static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_progra
         result = build(pack, t, stem, kernel, from, &pack->programs[index], &code, &keeper);
         if (result == KQ_OK) {
             *first = i;
+            pack->program_text = from->text;
             return KQ_OK;
         }
         if (!is_refusal(from, code)) {
@@ -392,6 +395,11 @@ kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack)
 fail:
     kq_opencl_destroy(&p);
     return result;
+}
+
+const char *kq_opencl_program_text(const kq_opencl *pack)
+{
+    return pack->program_text;
 }
 
 void kq_opencl_destroy(kq_opencl **pack)

@@ -109,8 +109,7 @@ KQ_API kq_reason kq_block_reason(const void *values, uint64_t value_stride, uint
 // two, so it may span several commands.
 typedef struct kq_status {
     uint32_t lowest_bad, bad_count;  // the lowest bad record, 0xFFFFFFFF: none; and how many are bad
-    uint32_t done_count;             // records written; short of G, the driver did not do the work
-    uint32_t zero;
+    uint32_t done_count, zero;       // records written; short of G, the driver did not do the work
 } kq_status;
 // clang-format off
 #define KQ_STATUS_PRESET { 0xFFFFFFFFu, 0u, 0u, 0u }
@@ -177,6 +176,8 @@ typedef struct kq_device kq_device;
 KQ_API kq_result kq_device_create(const kq_device_params *params, kq_device **device);
 KQ_API void kq_device_destroy(kq_device **device);
 KQ_API const kq_device_info *kq_device_get_info(const kq_device *device);
+// Calls fn with the name and the value of all that driver and device say of themselves, and of the limits that count.
+KQ_API void kq_device_properties(const kq_device *device, void (*fn)(void *, const char *, const char *), void *user);
 
 // Memory on a device, of any size from 1 byte, contents undefined. Upload and download copy bytes of the buffer from
 // offset on, all of them within it, and block. Errors: ARGUMENT, MEMORY, DRIVER.
