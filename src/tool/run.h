@@ -26,9 +26,17 @@ typedef struct case_result {
     char *reason;                   // one line, of what is no pass; else NULL
 } case_result;
 
+// What a driver says of itself, or what it has brought.
+typedef struct device_property {
+    char *name, *value;
+} device_property;
+
 typedef struct device_run {
     kq_device_info info;
+    bool is_known;  // info is that of the device meant, though it isn't open: no other will do
     bool is_open;  // false: the device could not be opened; reason says why, and opened is the code
+    device_property *properties;
+    size_t property_count;
     kq_result opened;
     char reason[1024];     // why the device could not be opened, or was given up; else ""
     case_result *results;  // by case of the selection
@@ -59,6 +67,7 @@ typedef struct run_watch {
 // kq_device_params; run->results has as many as the selection, all zero or from an earlier run.
 void run_device(const run_options *options, const selection *selection, const char *device,
                 device_run *run, const run_watch *watch);
+void device_run_add_property(device_run *run, const char *name, const char *value);
 void device_run_free(device_run *run, size_t count);
 
 // The child's part: cases from `first` on. Returns an exit code.
