@@ -312,7 +312,7 @@ int cmd_check(int argc, char **argv)
 {
     unsigned level = 0;
     bool list_only = false;
-    uint64_t worker = UINT64_MAX;
+    const char *worker = NULL;
     check check = {.options = {.seed = 1, .time_limit = 300}};
     const option options[] = {
         {.name = "device",
@@ -383,11 +383,10 @@ int cmd_check(int argc, char **argv)
          .help = "act as if the driver were broken, in cases of such names: " FAULT_NAMES "\n"
                  "(to see that the verdict is never a pass)"},
         {.name = "worker",
-         .value = "N",
-         .kind = OPTION_NUMBER,
-         .max = UINT64_MAX - 1,
-         .number = &worker,
-         .help = "what check starts itself with, for the cases from the N-th on"},
+         .value = "N,M",
+         .kind = OPTION_TEXT,
+         .text = &worker,
+         .help = "what check starts itself with, for the N-th case up to the M-th"},
     };
     const usage usage = {
         .name = "check",
@@ -427,8 +426,11 @@ int cmd_check(int argc, char **argv)
         print_list(selection);
         goto done;
     }
-    if (worker != UINT64_MAX) {
-        code = run_worker(&check.options, selection, check.device, (size_t)worker);
+    size_t first = 0, end = 0;
+    if (worker != NULL) {
+        bool is_range = sscanf(worker, "%zu,%zu", &first, &end) == 2 && end <= selection->count;
+        code =
+            is_range ? run_worker(&check.options, selection, check.device, first, end) : EXIT_USAGE;
         goto done;
     }
     if (selection->list.count == 0 && check.options.vectors != NULL) {

@@ -146,24 +146,39 @@ int matrix_exit(const matrix *matrix)
 
 void matrix_describe(const matrix *matrix, char *sentence, size_t bytes)
 {
+    static const char *const kinds[ROW_PASSES] = {"different between devices", "failed",
+                                                  "not known on every device"};
+    text text = {0};
     size_t undone = 0;
     for (size_t c = 0; c < matrix->column_count; c++) {
         undone += matrix->columns[c].device->status != DEVICE_COMPLETE;
     }
-    const char *devices = matrix->column_count == 1 ? "device" : "devices";
+    text_add(&text, "%zu device%s, %zu cases: ", matrix->column_count,
+             matrix->column_count == 1 ? "" : "s", matrix->row_count);
     if (matrix_exit(matrix) == EXIT_DONE) {
-        snprintf(sentence, bytes, "%zu %s, %zu cases: all passed%s", matrix->column_count, devices,
-                 matrix->row_count,
+        text_add(&text, "all passed%s",
                  matrix->column_count == 1 ? "" : ", with the same bits everywhere");
     } else {
-        snprintf(sentence, bytes,
-                 "%zu %s, %zu cases: %" PRIu64 " differ between devices, %" PRIu64 " fail, %" PRIu64
-                 " are not known on every device%s%s",
-                 matrix->column_count, devices, matrix->row_count, matrix->counts[ROW_DIFFERS],
-                 matrix->counts[ROW_FAILS], matrix->counts[ROW_UNKNOWN],
-                 undone == 0 ? "" : "; not every device is complete",
-                 matrix->is_one_list ? "" : "; the reports are of different lists of cases");
+        const char *comma = "";
+        for (int kind = 0; kind < ROW_PASSES; kind++) {
+            if (matrix->counts[kind] > 0) {
+                text_add(&text, "%s%" PRIu64 " %s", comma, matrix->counts[kind], kinds[kind]);
+                comma = ", ";
+            }
+        }
+        if (undone > 0) {
+            text_add(&text, "%s%zu device%s not complete", comma, undone,
+                     undone == 1 ? " is" : "s are");
+            comma = ", ";
+        }
+        if (!matrix->is_one_list) {
+            text_add(&text, "%sthe reports are of different lists of cases", comma);
+        } else if (matrix->row_count == 0) {
+            text_add(&text, "%snothing has run", comma);
+        }
     }
+    snprintf(sentence, bytes, "%.*s", (int)text.count, text.bytes);
+    free(text.bytes);
 }
 
 // --- The page's data
@@ -211,6 +226,7 @@ static void add_column(text *text, const matrix_column *column)
         text_add(text, ",%" PRIu64, device->counts[status]);
     }
     text_add(text, "],\"facts\":[");
+    add_fact(text, "device", "fingerprint", device->fingerprint);
     add_fact(text, "device", "api", device->api);
     add_fact(text, "device", "kind", device->kind);
     add_fact(text, "device", "uuid", device->uuid);

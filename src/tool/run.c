@@ -250,7 +250,7 @@ static void read_line(session *s, char *line)
 
 // --- The child
 
-static platform_child *start_child(const session *s, const char *device, size_t first)
+static platform_child *start_child(const session *s, const char *device, size_t first, size_t end)
 {
     const run_options *o = s->options;
     char texts[MAX_ARGUMENTS][1024];
@@ -262,7 +262,7 @@ static platform_child *start_child(const session *s, const char *device, size_t 
   arguments[count] = texts[count];                                                                 \
   count++;                                                                                         \
  }
-    ADD(true, "--worker=%zu", first)
+    ADD(true, "--worker=%zu,%zu", first, end)
     ADD(device != NULL, "--device=%s", device)
     ADD(o->filter != NULL, "--filter=%s", o->filter)
     ADD(o->vectors != NULL, "--vectors=%s", o->vectors)
@@ -273,13 +273,13 @@ static platform_child *start_child(const session *s, const char *device, size_t 
     return platform_start(arguments);
 }
 
-// Cases from `first` on in one child, until it ends or must be ended.
-static void run_child(session *s, const char *device, size_t first)
+// Cases first .. end - 1 in one child, until it ends or must be ended.
+static void run_child(session *s, const char *device, size_t first, size_t end)
 {
     char how[200], reason[400];
     char *line = NULL;
     child_line kind = CHILD_END;
-    platform_child *child = start_child(s, device, first);
+    platform_child *child = start_child(s, device, first, end);
     s->has_ended = false;
     s->is_in_case = false;
     if (child == NULL) {
@@ -288,9 +288,16 @@ static void run_child(session *s, const char *device, size_t first)
         return;
     }
     s->deadline = platform_seconds() + (double)s->options->time_limit;
-    while (s->run->reason[0] == '\0' &&
-           (kind = platform_read_line(child, s->deadline, &line)) == CHILD_LINE) {
-        read_line(s, line);
+    while (s->run->reason[0] == '\0') {
+        double second = platform_seconds() + 1;
+        kind = platform_read_line(child, second < s->deadline ? second : s->deadline, &line);
+        if (kind == CHILD_LINE) {
+            read_line(s, line);
+        } else if (kind == CHILD_LATE && platform_seconds() < s->deadline) {
+            s->watch->stepped(s->watch->user, s->run, s->done);
+        } else {
+            break;
+        }
     }
     bool is_late = kind == CHILD_LATE;
     bool is_good = platform_end(child, is_late ? 0 : 5, how, sizeof how);
@@ -341,7 +348,11 @@ void run_device(const run_options *options, const selection *selection, const ch
         if (run->results[k].status != CASE_MISSING) {
             continue;
         }
-        run_child(&s, device, k);
+        size_t end = k + 1;
+        while (end < selection->count && run->results[end].status == CASE_MISSING) {
+            end++;
+        }
+        run_child(&s, device, k, end);
         if (s.errors >= MAX_ERRORS && run->reason[0] == '\0') {
             snprintf(run->reason, sizeof run->reason, "%u errors in a row, the last in %s",
                      s.errors, selection->cases[s.test]->name);

@@ -55,8 +55,8 @@ typedef struct selection {
 int selection_make(const run_options *options, selection *selection);
 void selection_free(selection *selection);
 
-// What is told of a run on the way: that the device is open, and after each result how many there
-// are so far.
+// What is told of a run on the way: that the device is open; how many results there are so far,
+// after each, and each second without one.
 typedef struct run_watch {
     void (*opened)(void *user, const device_run *run);
     void (*stepped)(void *user, const device_run *run, size_t done);
@@ -70,9 +70,9 @@ void run_device(const run_options *options, const selection *selection, const ch
 void device_run_add_property(device_run *run, const char *name, const char *value);
 void device_run_free(device_run *run, size_t count);
 
-// The child's part: cases from `first` on. Returns an exit code.
+// The child's part: cases first .. end - 1. Returns an exit code.
 int run_worker(const run_options *options, const selection *selection, const char *device,
-               size_t first);
+               size_t first, size_t end);
 
 // SHA-256 over the name, without its variant, and the output digest of each case, in hex; or
 // "incomplete" where a case has not passed.

@@ -111,7 +111,7 @@ static case_status run_case(const run_options *options, const selection *selecti
 }
 
 int run_worker(const run_options *options, const selection *selection, const char *device,
-               size_t first)
+               size_t first, size_t end)
 {
     target reference, tested;
     paths before = {0};
@@ -142,7 +142,7 @@ int run_worker(const run_options *options, const selection *selection, const cha
     };
     case_status status = CASE_PASS;
     // A driver that has failed may be good for nothing more: the next case gets a new process.
-    for (size_t k = first; k < selection->count && status != CASE_ERROR; k++) {
+    for (size_t k = first; k < end && status != CASE_ERROR; k++) {
         char digest[SHA256_HEX_BYTES] = "";
         uint64_t mismatches = report.mismatch_count;
         double begin = platform_seconds();
