@@ -428,9 +428,12 @@ int cmd_check(int argc, char **argv)
     }
     size_t first = 0, end = 0;
     if (worker != NULL) {
-        bool is_range = sscanf(worker, "%zu,%zu", &first, &end) == 2 && end <= selection->count;
-        code =
-            is_range ? run_worker(&check.options, selection, check.device, first, end) : EXIT_USAGE;
+        if (sscanf(worker, "%zu,%zu", &first, &end) != 2 || end > selection->count) {
+            complain("check: --worker=%s: there are %zu cases", worker, selection->count);
+            code = EXIT_USAGE;
+            goto done;
+        }
+        code = run_worker(&check.options, selection, check.device, first, end);
         goto done;
     }
     if (selection->list.count == 0 && check.options.vectors != NULL) {
