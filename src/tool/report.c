@@ -213,17 +213,15 @@ static void add_device(run_report *report, const selection *selection, const dev
 void report_make(const run_options *options, const selection *selection, const char *device,
                  const char *against, const device_run *runs, size_t count, run_report *report)
 {
-    static const char dirty[] = "-dirty";
-    size_t length = strlen(KQ_TOOL_COMMIT);
+    static const char commit[] = KQ_TOOL_COMMIT, dirty[] = "-dirty";
+    size_t clean = strlen(commit) >= strlen(dirty) ? strlen(commit) - strlen(dirty) : 0;
     char version[32];
     memset(report, 0, sizeof *report);
     snprintf(version, sizeof version, "%d.%d.%d", KQ_VERSION_MAJOR, KQ_VERSION_MINOR,
              KQ_VERSION_PATCH);
     report->version = report_keep(report, version);
-    report->is_dirty =
-        length >= sizeof dirty && strcmp(KQ_TOOL_COMMIT + length + 1 - sizeof dirty, dirty) == 0;
-    report->commit = report_keep_bytes(report, KQ_TOOL_COMMIT,
-                                       report->is_dirty ? length + 1 - sizeof dirty : length);
+    report->is_dirty = strcmp(&commit[clean], dirty) == 0;
+    report->commit = report_keep_bytes(report, commit, report->is_dirty ? clean : strlen(commit));
     add_system(report);
     add_environment(report);
     add_options(report, options, device, against);
