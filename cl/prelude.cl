@@ -1,5 +1,7 @@
 // The OpenCL C prelude of exact.h and records.h: types, function qualifiers and word loads, nothing
-// else. src/prelude.h and shaders/prelude.glsl are its counterparts.
+// else. Installed beside them in include/kquant/device; prelude.h and prelude.glsl are its
+// counterparts. Besides u32 and what begins with KQ_ it takes the names record_place, place_of, word_of,
+// load and store.
 typedef uint u32;
 #define KQ_FN static inline
 

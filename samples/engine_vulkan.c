@@ -213,7 +213,7 @@ static void make_sets(engine *e)
          .pImageInfo = &image},
     };
     vkUpdateDescriptorSets(b->device, 2, writes, 0, NULL);
-    e->color = base_make_pipeline(b, engine_vulkan_comp, sizeof(engine_vulkan_comp),
+    e->color = base_make_pipeline(b, engine_vulkan_comp, sizeof(engine_vulkan_comp), "main",
                                   e->color_layout, sizeof(uint32_t));
 }
 

@@ -137,7 +137,7 @@ static void make_sets(fused *f)
         .pBufferInfo = buffers,
     };
     vkUpdateDescriptorSets(b->device, 1, &write, 0, NULL);
-    f->pipeline = base_make_pipeline(b, fused_comp, sizeof(fused_comp), f->layout, 0);
+    f->pipeline = base_make_pipeline(b, fused_comp, sizeof(fused_comp), "main", f->layout, 0);
 }
 
 // The same commands for every block: both ways, side by side.

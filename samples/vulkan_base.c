@@ -19,6 +19,12 @@ static void fail(const char *what)
     exit(EXIT_FAILURE);
 }
 
+static void fail_without_device(const char *what)
+{
+    fprintf(stderr, "%s\n", what);
+    exit(77);  // a test that could not test
+}
+
 // --- Instance and device
 
 static VKAPI_ATTR VkBool32 VKAPI_CALL take_message(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
@@ -70,14 +76,14 @@ static void open_instance(base *b, bool validate)
         .ppEnabledExtensionNames = extensions,
     };
     if (volkInitialize() != VK_SUCCESS) {
-        fail("no Vulkan loader is installed");
+        fail_without_device("no Vulkan loader is installed");
     }
     const VkResult result = vkCreateInstance(&info, NULL, &b->instance);
     if (result == VK_ERROR_LAYER_NOT_PRESENT) {
         fail("VK_LAYER_KHRONOS_validation is not installed");
     }
     if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
-        fail("no Vulkan driver is installed");
+        fail_without_device("no Vulkan driver is installed");
     }
     base_check(result, "vkCreateInstance");
     volkLoadInstance(b->instance);
@@ -97,8 +103,11 @@ static void choose_device(base *b, const char *name)
             b->physical_device = devices[i];
         }
     }
+    if (count == 0) {
+        fail_without_device("there is no Vulkan device");
+    }
     if (b->physical_device == NULL) {
-        fail(count == 0 ? "there is no Vulkan device" : "no Vulkan device has that name");
+        fail("no Vulkan device has that name");
     }
 }
 
@@ -215,7 +224,8 @@ void base_destroy_buffer(const base *b, base_buffer *buffer)
 // --- Pipelines and commands
 
 base_pipeline base_make_pipeline(const base *b, const uint32_t *spirv, size_t bytes,
-                                 VkDescriptorSetLayout set, uint32_t push_bytes)
+                                 const char *entry_point, VkDescriptorSetLayout set,
+                                 uint32_t push_bytes)
 {
     base_pipeline made;
     const VkShaderModuleCreateInfo module = {
@@ -238,7 +248,7 @@ base_pipeline base_make_pipeline(const base *b, const uint32_t *spirv, size_t by
         .stage = {.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO,
                   .stage = VK_SHADER_STAGE_COMPUTE_BIT,
                   .module = made.module,
-                  .pName = "main"},
+                  .pName = entry_point},
         .layout = made.layout,
     };
     BASE_CHECK(

@@ -1,6 +1,6 @@
 // What the Vulkan samples stand on, as an engine would: a volk of their own, an instance, a device
 // with one queue, buffers and compute pipelines. Nothing here knows kquant. What fails ends the
-// program with a message; an engine would do something better.
+// program with a message, where there is no device with 77; an engine would do something better.
 #ifndef VULKAN_BASE_H
 #define VULKAN_BASE_H
 
@@ -53,7 +53,8 @@ VkDeviceMemory base_allocate(const base *b, VkMemoryRequirements requirements,
                              VkMemoryPropertyFlags wanted);
 
 base_pipeline base_make_pipeline(const base *b, const uint32_t *spirv, size_t bytes,
-                                 VkDescriptorSetLayout set, uint32_t push_bytes);
+                                 const char *entry_point, VkDescriptorSetLayout set,
+                                 uint32_t push_bytes);
 void base_destroy_pipeline(const base *b, base_pipeline *pipeline);
 
 VkDescriptorSet base_make_set(const base *b, VkDescriptorPool pool, VkDescriptorSetLayout layout);

@@ -1,5 +1,7 @@
 // The GLSL prelude of exact.h and records.h: types, function qualifiers and word loads, nothing else.
-// src/prelude.h and cl/prelude.cl are its counterparts.
+// Installed beside them in include/kquant/device; prelude.h and prelude.cl are its counterparts. Before
+// it a shader says #extension GL_GOOGLE_include_directive : require. Besides u32 and what begins with
+// KQ_ it takes the names record_place, place_of, rest_of and join.
 #define u32 uint
 #define KQ_FN
 

@@ -1,4 +1,5 @@
 #include "device.h"
+#include "words.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -549,6 +550,15 @@ kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args)
 
 // --- The self-test
 
+static kq_result check_pointer(const kq_device *device, const char *name, const void *pointer,
+                               uint64_t bytes)
+{
+    return pointer != NULL || bytes == 0
+               ? KQ_OK
+               : kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
+                         "%s is null; %" PRIu64 " bytes are needed", name, bytes);
+}
+
 kq_result kq_self_test(kq_device *device, const char **step)
 {
     unsigned char *bytes = NULL;
@@ -572,6 +582,50 @@ kq_result kq_self_test(kq_device *device, const char **step)
         result = kq_buffer_download(buffer, 0, bytes, KQ_SELF_TEST_BYTES);
     }
     result = result != KQ_OK ? result : kq_self_test_verdict(bytes, step, &device->errors);
+    kq_buffer_destroy(&buffer);
+    free(bytes);
+    return result;
+}
+
+// Items as they lie in a buffer.
+static void pack_items(unsigned char *bytes, const uint32_t *items, size_t words)
+{
+    for (size_t k = 0; k < words; k++) {
+        kq_store_word(bytes + 4 * k, items[k]);
+    }
+}
+
+kq_result kq_primitives_host(kq_device *device, uint32_t *items, uint32_t count)
+{
+    enum { MOST_ITEMS = 4096, WORDS = 4 };  // 64 KiB, which any device binds
+    unsigned char *bytes = NULL;
+    kq_buffer *buffer = NULL;
+    kq_result result = check_op(device, KQ_OP_SELF_TEST, "KQ_OP_SELF_TEST");
+    result = result != KQ_OK ? result
+                             : check_pointer(device, "items", items, 4 * WORDS * (uint64_t)count);
+    if (result != KQ_OK || count == 0) {
+        return result;
+    }
+    result = kq_buffer_create(device, 4 * WORDS * MOST_ITEMS, &buffer);
+    if (result == KQ_OK && (bytes = malloc(4 * WORDS * MOST_ITEMS)) == NULL) {
+        result = kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for primitives");
+    }
+    for (uint32_t done = 0; done < count && result == KQ_OK;) {
+        uint32_t part = count - done < MOST_ITEMS ? count - done : MOST_ITEMS;
+        uint32_t *first = items + (size_t)WORDS * done;
+        pack_items(bytes, first, (size_t)WORDS * part);
+        result = kq_buffer_upload(buffer, 0, bytes, 4 * WORDS * (uint64_t)part);
+        if (result == KQ_OK) {
+            result = device->backend->primitives(device, buffer->memory[0], part);
+        }
+        if (result == KQ_OK) {
+            result = kq_buffer_download(buffer, 0, bytes, 4 * WORDS * (uint64_t)part);
+        }
+        for (size_t k = 0; k < part && result == KQ_OK; k++) {
+            first[WORDS * k + 3] = kq_load_word(bytes + 4 * (WORDS * k + 3));
+        }
+        done += part;
+    }
     kq_buffer_destroy(&buffer);
     free(bytes);
     return result;
@@ -604,15 +658,6 @@ static kq_result check_whole(const kq_device *device, const char *name, uint64_t
                    "%s is %" PRIu64 "; it must be a multiple "
                    "of %s",
                    name, value, unit_name);
-}
-
-static kq_result check_pointer(const kq_device *device, const char *name, const void *pointer,
-                               uint64_t bytes)
-{
-    return pointer != NULL || bytes == 0
-               ? KQ_OK
-               : kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
-                         "%s is null; %" PRIu64 " bytes are needed", name, bytes);
 }
 
 kq_result kq_quantize_host(kq_device *device, kq_format format, const float *values,

@@ -67,6 +67,9 @@ struct kq_backend {
     kq_result (*quantized_dot)(kq_device *device, const kq_quantized_dot_args *args,
                                const kq_piece *piece);
 
+    // As many items of four words in memory, blocking: kq_plan_primitives.
+    kq_result (*primitives)(kq_device *device, void *memory, uint32_t count);
+
     // The self-test on the first KQ_SELF_TEST_BYTES of memory, blocking.
     kq_result (*self_test)(kq_device *device, void *memory);
 };

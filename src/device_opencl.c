@@ -494,6 +494,14 @@ static kq_result opencl_quantized_dot(kq_device *device, const kq_quantized_dot_
     return opencl_finish(device, event, result);
 }
 
+static kq_result opencl_primitives(kq_device *device, void *memory, uint32_t count)
+{
+    const opencl_device *d = device->self;
+    cl_event event = NULL;
+    kq_result result = kq_opencl_primitives_enqueue(d->pack, memory, count, d->queue, &event);
+    return opencl_finish(device, event, result);
+}
+
 static kq_result opencl_self_test(kq_device *device, void *memory)
 {
     const opencl_device *d = device->self;
@@ -515,5 +523,6 @@ const kq_backend kq_opencl_backend = {
     .download = opencl_download,
     .quantize = opencl_quantize,
     .quantized_dot = opencl_quantized_dot,
+    .primitives = opencl_primitives,
     .self_test = opencl_self_test,
 };

@@ -92,6 +92,13 @@ static kq_result reference_quantized_dot(kq_device *device, const kq_quantized_d
     return KQ_OK;
 }
 
+static kq_result reference_primitives(kq_device *device, void *memory, uint32_t count)
+{
+    (void)device;
+    kq_reference_primitives(memory, count);
+    return KQ_OK;
+}
+
 static kq_result reference_self_test(kq_device *device, void *memory)
 {
     (void)device;
@@ -111,5 +118,6 @@ const kq_backend kq_reference_backend = {
     .download = reference_download,
     .quantize = reference_quantize,
     .quantized_dot = reference_quantized_dot,
+    .primitives = reference_primitives,
     .self_test = reference_self_test,
 };

@@ -732,6 +732,17 @@ static kq_result vulkan_quantized_dot(kq_device *device, const kq_quantized_dot_
     return result != KQ_OK ? result : vulkan_finish(d);
 }
 
+static kq_result vulkan_primitives(kq_device *device, void *where, uint32_t count)
+{
+    vulkan_device *d = device->self;
+    const memory *m = where;
+    kq_result result = begin(d);
+    result = result != KQ_OK
+                 ? result
+                 : kq_vulkan_primitives_record(d->pack, m->buffer, count, d->set, d->commands);
+    return result != KQ_OK ? result : vulkan_finish(d);
+}
+
 static kq_result vulkan_self_test(kq_device *device, void *where)
 {
     vulkan_device *d = device->self;
@@ -756,5 +767,6 @@ const kq_backend kq_vulkan_backend = {
     .download = vulkan_download,
     .quantize = vulkan_quantize,
     .quantized_dot = vulkan_quantized_dot,
+    .primitives = vulkan_primitives,
     .self_test = vulkan_self_test,
 };

@@ -4,11 +4,8 @@
 embed.py kernels OUT.c [KERNEL...]    KERNEL is name,api,op,address_bits,SPIRV[,SOURCE,FOLDER...]
 embed.py text OUT.c SYMBOL FILE...    ASCII files, one after the other, as unsigned char SYMBOL[]
 embed.py source OUT.cl SOURCE FOLDER...  SOURCE with its own includes resolved
-embed.py manifest OUT.json PARAMS.H APIS [STEM...]  what an engine must know to dispatch the kernels
-                                      APIS is vulkan,opencl or one of them
 embed.py version KQUANT.H             prints it
 """
-import json
 import re
 import struct
 import sys
@@ -80,47 +77,6 @@ def kernels(out, specs):
         'const size_t kq_kernel_table_count = sizeof kq_kernel_table / sizeof *kq_kernel_table - 1;\n')
 
 
-# Of each kernel: its bindings by role, and how many workgroups of 64 invocations it is dispatched
-# with; ceil is division rounded up.
-MANIFEST = {
-    'quantize': ({'values': 0, 'records': 1, 'status': 2}, 'ceil(G / 4)'),
-    'quantized_dot_terms': ({'lhs': 0, 'rhs': 1, 'scratch': 3}, 'ceil(G * dots / 64)'),
-    'quantized_dot_terms_shared': ({'lhs': 0, 'rhs': 1, 'scratch': 3}, 'G * ceil(dots / 64)'),
-    'quantized_dot_sequential': ({'result': 2, 'scratch': 3}, 'ceil(dots / 64)'),
-    'quantized_dot_pairwise': (
-        {'result': 2, 'scratch': 3},
-        'ceil(dots * lanes / 64) * ceil(count / 128), where lanes is the least power of two with '
-        '2 * lanes >= count, at most 64'),
-    'primitive': ({'items': 0}, 'ceil(count / 64)'),
-}
-
-
-def manifest(out, params, apis, stems):
-    text = Path(params).read_text()
-    fields = {name: re.findall(r'field\((\w+)\)', block) for name, block in
-              re.findall(r'#define KQ_(\w+)_PARAMS\(field\)((?:.*\\\n)*.*\n)', text)}
-    kernels = []
-    for stem in stems:
-        bindings, groups = MANIFEST[stem]
-        op = {'quantize': 'quantize', 'primitive': 'self_test'}.get(stem, 'quantized_dot')
-        files = {'vulkan': f'vulkan/{stem}.base.spv',
-                 'opencl': {'32': f'opencl/{stem}.base.32.spv', '64': f'opencl/{stem}.base.64.spv',
-                            'source': f'opencl/{stem}.base.cl'}}
-        entry_point = {'vulkan': 'main', 'opencl': stem}
-        kernels.append({
-            'name': stem + '.base', 'op': op, **{api: files[api] for api in apis},
-            'entry_point': {api: entry_point[api] for api in apis}, 'local_size': [64, 1, 1],
-            'features': [], 'bindings': bindings,
-            'params': fields[stem.upper() if stem.upper() in fields else 'DOT'],
-            'workgroups': groups})
-    Path(out).write_text(json.dumps({
-        'comment': 'Vulkan: bindings of set 0 are storage buffers, params are push constants of 4 '
-                   'bytes each in this order. OpenCL: arguments are, for each binding in order, '
-                   'buffer, first word & 0x3FFFFFFF, first word >> 30, then params. Workgroups may '
-                   'be laid out in x and y as x * y >= workgroups. params.h says what params mean.',
-        'kernels': kernels}, indent=1) + '\n')
-
-
 def embed_text(out, symbol, files):
     """A string literal, for compilers take seconds over an array of a million numbers."""
     text = ''.join(Path(f).read_text(encoding='ascii') for f in files)
@@ -145,8 +101,6 @@ def main():
     command, out, *rest = sys.argv[1:]
     if command == 'kernels':
         kernels(out, rest)
-    elif command == 'manifest':
-        manifest(out, rest[0], rest[1].split(','), rest[2:])
     elif command == 'version':
         print_version(out)
     elif command == 'text':

@@ -1,4 +1,7 @@
-// Exact f32 arithmetic on bit patterns, in the common subset of C, GLSL and OpenCL C.
+// Exact f32 arithmetic on bit patterns, in the common subset of C, GLSL and OpenCL C. For kernels
+// of yours as for kquant's own: it is installed in include/kquant/device, to be included after the
+// prelude of the language, prelude.h, prelude.glsl or prelude.cl, and before records.h. All that it
+// defines begins with kq_ or KQ_.
 //
 // A prelude gives the type u32 and the qualifier KQ_FN. Only 32-bit add, subtract, multiply, shift,
 // compare and select occur, because drivers have been wrong about everything else: float rounding

@@ -712,3 +712,13 @@ kq_result kq_opencl_self_test_enqueue(const kq_opencl *pack, const kq_opencl_ran
     }
     return result;
 }
+
+kq_result kq_opencl_primitives_enqueue(const kq_opencl *pack, cl_mem buffer, uint32_t count,
+                                       cl_command_queue queue, cl_event *event)
+{
+    kq_plan plan;
+    const opencl_job j = {.operation = {.op = KQ_OP_SELF_TEST}, .buffers[KQ_ITEMS] = buffer};
+    chain c = {.queue = queue};
+    kq_plan_primitives(count, 0, &kq_opencl_limits, &plan);
+    return enqueue_plan(pack, &j, &plan, &c, true, event);
+}

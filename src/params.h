@@ -1,5 +1,7 @@
 // What a kernel is told at each dispatch, written once: Vulkan push constants, OpenCL arguments and
-// the manifest all come from these lists, in this order. Every field is a 32-bit word.
+// the manifest all come from these lists, in this order. Every field is a 32-bit word. Installed in
+// include/kquant/device, for C, GLSL and OpenCL C: it needs no prelude, and a list makes the fields
+// of a struct of yours.
 //
 // An offset is in bytes from the start of the bound range, a stride or step in bytes; "at" is an
 // index of words in scratch. CONTRACT.md explains views and repeats.
@@ -45,6 +47,7 @@
     field(ends)
 // clang-format on
 
+// Of items of four words each: a number of primitive.h, its operands a and b, and its result.
 // clang-format off
 #define KQ_PRIMITIVE_PARAMS(field)                                                                 \
     field(count)                                                                                   \

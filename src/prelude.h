@@ -1,5 +1,5 @@
-// The C prelude of exact.h and records.h: types and function qualifiers, nothing else.
-// shaders/prelude.glsl and cl/prelude.cl are its counterparts.
+// The C prelude of exact.h and records.h: types and function qualifiers, nothing else. Installed
+// beside them in include/kquant/device; prelude.glsl and prelude.cl are its counterparts.
 #ifndef KQ_PRELUDE_H
 #define KQ_PRELUDE_H
 

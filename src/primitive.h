@@ -1,5 +1,6 @@
 // Every step of the arithmetic by its number, so that a driver can be asked for one alone. In the
-// common subset of C, GLSL and OpenCL C; include exact.h and records.h first.
+// common subset of C, GLSL and OpenCL C; include exact.h and records.h first. Installed beside them
+// in include/kquant/device.
 #ifndef KQ_PRIMITIVE_H
 #define KQ_PRIMITIVE_H
 

@@ -1,5 +1,7 @@
 // Q4_K and Q8_K records: field decoding, the term of one pair of records, quantization of a block.
-// In the common subset of C, GLSL and OpenCL C; include exact.h first. CONTRACT.md has the tables.
+// In the common subset of C, GLSL and OpenCL C. CONTRACT.md has the tables. For kernels of yours as
+// for kquant's own: it is installed in include/kquant/device, to be included after the prelude of
+// the language, exact.h and your macros below. All that it defines begins with kq_ or KQ_.
 //
 // A record is seen as little-endian 32-bit words: Q4_K has 36, Q8_K has 73.
 //

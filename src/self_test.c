@@ -159,14 +159,19 @@ kq_result kq_self_test_plan(unsigned index, const kq_operand *range, const kq_li
     return result != KQ_OK ? result : kq_plan_fit(plan, errors);
 }
 
-void kq_self_test_reference(unsigned char *bytes)
+void kq_reference_primitives(unsigned char *items, uint32_t count)
 {
-    const kq_operand range = {.buffer = 1, .buffer_bytes = KQ_SELF_TEST_BYTES};
-    for (unsigned i = 0; i < KQ_KNOWN_ANSWER_COUNT; i++) {
-        unsigned char *item = bytes + ITEM_BYTES * i;
+    for (uint32_t i = 0; i < count; i++) {
+        unsigned char *item = items + (size_t)ITEM_BYTES * i;
         kq_store_word(item + 12, kq_primitive(kq_load_word(item), kq_load_word(item + 4),
                                               kq_load_word(item + 8)));
     }
+}
+
+void kq_self_test_reference(unsigned char *bytes)
+{
+    const kq_operand range = {.buffer = 1, .buffer_bytes = KQ_SELF_TEST_BYTES};
+    kq_reference_primitives(bytes, KQ_KNOWN_ANSWER_COUNT);
     for (unsigned i = 1; i < KQ_SELF_TEST_PLANS; i++) {
         const kq_operation operation = test_operation(i, &range);
         kq_status status = KQ_STATUS_PRESET;

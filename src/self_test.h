@@ -17,7 +17,8 @@ kq_result kq_self_test_check(uint32_t ops, const kq_operand *range, uint32_t ali
 kq_result kq_self_test_plan(unsigned index, const kq_operand *range, const kq_limits *limits,
                             const kq_errors *errors, kq_plan *plan);
 
-// All of it in portable C.
+// Items of four words, and all of the self-test, in portable C.
+void kq_reference_primitives(unsigned char *items, uint32_t count);
 void kq_self_test_reference(unsigned char *bytes);
 
 #endif

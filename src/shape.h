@@ -1,5 +1,5 @@
 // An operation as numbers: the arguments of any API brought to one form, their defaults resolved
-// and every rule of kquant.h checked. No device's limits are known here.
+// and every argument rule of CONTRACT.md checked. No device's limits are known here.
 #ifndef KQ_SHAPE_H
 #define KQ_SHAPE_H
 

@@ -529,7 +529,7 @@ kq_result kq_vulkan_quantized_dot_record(const kq_vulkan *pack, const kq_vulkan_
 
 // --- The self-test: in its one set all bindings are the range, so offsets count from there
 
-static kq_result check_range(const kq_vulkan *pack, const kq_vulkan_range *range)
+static kq_result check_test_range(const kq_vulkan *pack, const kq_vulkan_range *range)
 {
     if (pack == NULL) {
         return KQ_ERROR_ARGUMENT;  // and nobody to tell
@@ -541,25 +541,28 @@ static kq_result check_range(const kq_vulkan *pack, const kq_vulkan_range *range
     return kq_self_test_check(pack->ops, &operand, pack->limits.offset_alignment, &pack->errors);
 }
 
+static kq_result write_whole(const kq_vulkan *pack, const kq_vulkan_range *range, uint64_t bytes,
+                             VkDescriptorSet set)
+{
+    VkDescriptorBufferInfo infos[KQ_BINDING_COUNT];
+    for (uint32_t i = 0; i < KQ_BINDING_COUNT; i++) {
+        infos[i] = (VkDescriptorBufferInfo){range->buffer, range->offset, bytes};
+    }
+    return update_set(pack, set, infos);
+}
+
 kq_result kq_vulkan_self_test_write_set(const kq_vulkan *pack, const kq_vulkan_range *range,
                                         VkDescriptorSet set)
 {
-    VkDescriptorBufferInfo infos[KQ_BINDING_COUNT];
-    kq_result result = check_range(pack, range);
-    if (result != KQ_OK) {
-        return result;
-    }
-    for (uint32_t i = 0; i < KQ_BINDING_COUNT; i++) {
-        infos[i] = (VkDescriptorBufferInfo){range->buffer, range->offset, KQ_SELF_TEST_BYTES};
-    }
-    return update_set(pack, set, infos);
+    kq_result result = check_test_range(pack, range);
+    return result != KQ_OK ? result : write_whole(pack, range, KQ_SELF_TEST_BYTES, set);
 }
 
 kq_result kq_vulkan_self_test_record(const kq_vulkan *pack, const kq_vulkan_range *range,
                                      VkDescriptorSet set, VkCommandBuffer command_buffer)
 {
     kq_plan plans[KQ_SELF_TEST_PLANS];
-    kq_result result = check_range(pack, range);
+    kq_result result = check_test_range(pack, range);
     result = result != KQ_OK ? result : check_handles(pack, set, command_buffer);
     if (result != KQ_OK) {
         return result;
@@ -581,4 +584,18 @@ kq_result kq_vulkan_self_test_record(const kq_vulkan *pack, const kq_vulkan_rang
         record_plan(pack, &plans[i], command_buffer);
     }
     return KQ_OK;
+}
+
+kq_result kq_vulkan_primitives_record(const kq_vulkan *pack, VkBuffer buffer, uint32_t count,
+                                      VkDescriptorSet set, VkCommandBuffer command_buffer)
+{
+    kq_plan plan;
+    const kq_vulkan_range range = {.buffer = buffer};
+    kq_plan_primitives(count, 0, &pack->limits, &plan);
+    kq_result result = write_whole(pack, &range, plan.ranges[KQ_ITEMS].bytes, set);
+    if (result == KQ_OK) {
+        bind_set(pack, set, command_buffer);
+        record_plan(pack, &plan, command_buffer);
+    }
+    return result;
 }

@@ -13,6 +13,12 @@
 // reported.
 kq_result kq_vulkan_check(const kq_errors *errors, const char *call, VkResult result);
 
+// Writes set and records the primitives of `count` items of four words at the start of buffer, with
+// barriers as around an operation. For level 3, whose callers ask for single steps.
+struct kq_vulkan;
+kq_result kq_vulkan_primitives_record(const struct kq_vulkan *pack, VkBuffer buffer, uint32_t count,
+                                      VkDescriptorSet set, VkCommandBuffer command_buffer);
+
 // A device's limits of bindings and dispatches.
 kq_limits kq_vulkan_limits(const VkPhysicalDeviceLimits *limits);
 

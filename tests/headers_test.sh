@@ -1,5 +1,6 @@
 #!/bin/sh
-# The public headers compile alone, together and beside what engines include, as C and as C++.
+# The public headers compile alone, together and beside what engines include, as C and as C++. All
+# have at most 400 lines together.
 # usage: headers_test.sh [HEADER...]     names in include/kquant; all if none is given
 set -eu
 
@@ -13,6 +14,12 @@ trap 'rm -rf "$tmp"' EXIT
 wrong=0
 done=0
 skipped=
+
+lines=$(cat "$root"/include/kquant/*.h | wc -l)
+if [ "$lines" -gt 400 ]; then
+    echo "headers_test: $lines lines"
+    wrong=1
+fi
 
 # has HEADER: is it among those to test?
 has()
@@ -134,7 +141,7 @@ for standard in c99 c11 c++11 c++17; do
     done
 done
 
-echo "headers_test: $done units of $headers${skipped:+; no compiler for$skipped}"
+echo "headers_test: $lines lines; $done units of $headers${skipped:+; no compiler for$skipped}"
 if [ $wrong -eq 0 ] && [ -n "$skipped" ]; then
     exit 77
 fi

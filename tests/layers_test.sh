@@ -32,7 +32,7 @@ done
 launch='vkCmdDispatch|vkCreateComputePipelines|clEnqueueNDRangeKernel'
 above=$(find src samples -type f -name '*.[ch]' 2>/dev/null |
     grep -E '^src/(device[^/]*|vulkan_instance|loader|volk)\.[ch]$|^src/tool/|^samples/' |
-    grep -vE '^samples/(engine_|fused|vulkan_base)')
+    grep -vE '^samples/(engine_|fused|own_|vulkan_base)')
 if [ "$(echo "$above" | wc -l)" -lt 5 ]; then
     fail "found no sources of level 3: $above"
 fi

@@ -9,14 +9,13 @@ large, or there is none. Exit 77: a tool is missing.
 
 It first shows on small modules of its own that each rule can fail.
 """
-import collections
-import re
 import shutil
 import struct
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+from spirv_module import Module, run
 
 TOOLS = ('spirv-dis', 'spirv-val', 'spirv-as', 'glslangValidator')
 
@@ -73,61 +72,6 @@ WIDE_USERS = set('''
 # behind for nobody to use.
 NARROW_RESULTS = {'OpConstant', 'OpSelect'}
 NARROW_USERS = {'OpTypeArray', 'OpSelect'}
-
-Instruction = collections.namedtuple('Instruction', 'result opcode operands')
-
-
-def run(*command):
-    return subprocess.run(command, capture_output=True, text=True)
-
-
-class Module:
-    def __init__(self, path):
-        self.path = Path(path)
-        shown = run('spirv-dis', '--no-color', '--no-header', '--raw-id', str(path))
-        if shown.returncode != 0:
-            raise ValueError(f'spirv-dis: {shown.stderr.strip()}')
-        self.instructions = []
-        for line in shown.stdout.splitlines():
-            line = re.sub(r';[^"]*$', '', line).strip()
-            match = re.fullmatch(r'(?:(%\w+) = )?(Op\w+)\s*(.*)', line)
-            if match:
-                operands = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', match.group(3))
-                self.instructions.append(Instruction(match.group(1), match.group(2), operands))
-        self.by_result = {i.result: i for i in self.instructions if i.result}
-        self.api = 'opencl' if self.operands('OpMemoryModel')[0][1] == 'OpenCL' else 'vulkan'
-
-    def operands(self, opcode):
-        return [i.operands for i in self.instructions if i.opcode == opcode]
-
-    def decoration(self, target, name):
-        """The operands of a decoration of an id, or None."""
-        for operands in self.operands('OpDecorate'):
-            if operands[:2] == [target, name]:
-                return operands[2:]
-        return None
-
-    def size(self, type_id):
-        """Bytes of a type; booleans count as words."""
-        _, opcode, operands = self.by_result[type_id]
-        if opcode == 'OpTypeInt':
-            return int(operands[0]) // 8
-        if opcode == 'OpTypeBool':
-            return 4
-        if opcode == 'OpTypeVector':
-            return self.size(operands[0]) * int(operands[1])
-        if opcode == 'OpTypeArray':
-            return self.size(operands[0]) * int(self.by_result[operands[1]].operands[1])
-        if opcode == 'OpTypeStruct':
-            return sum(self.size(member) for member in operands)
-        raise ValueError(f'{opcode} where a size is needed')
-
-    def variables(self, storage):
-        """(id, type pointed to) of each variable of a storage class."""
-        for result, opcode, operands in self.instructions:
-            if opcode == 'OpVariable' and operands[1] == storage:
-                yield result, self.by_result[operands[0]].operands[1]
-
 
 def check_declarations(module):
     version = struct.unpack_from('<I', module.path.read_bytes(), 4)[0]

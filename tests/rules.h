@@ -1,4 +1,4 @@
-// The argument rules of kquant.h, each broken alone, told in no API's words; and the levels at
+// The argument rules of CONTRACT.md, each broken alone, told in no API's words; and the levels at
 // which that is tried.
 #ifndef KQ_TEST_RULES_H
 #define KQ_TEST_RULES_H

@@ -1,8 +1,9 @@
-// Every argument rule of kquant.h, broken alone at each level that has it: the call gives the code
-// and the words and does nothing. And every rule of the table there is broken here, none besides.
+// Every argument rule of CONTRACT.md, broken alone at each level that has it: the call gives the
+// code and the words and does nothing. And every rule of the table there is broken here, none
+// besides.
 //
 // Built for level 3 alone, or with that level 2 which RULES_BRING_LEVEL is.
-// Usage: rules_test KQUANT_H [DEVICE], a device for a level 2. Exits with 77 where it has no
+// Usage: rules_test CONTRACT_MD [DEVICE], a device for a level 2. Exits with 77 where it has no
 // driver.
 #include <stdarg.h>
 #include <stddef.h>
@@ -151,7 +152,7 @@ static void note_break(void *user, const rule_case *c)
     levels[c->rule] |= c->expected != KQ_OK ? c->levels : 0;
 }
 
-// Its rows are comments like "//   R7     3  ...": the rule, and the levels that have it.
+// Its rows are like "| R7 | 3 | ...": the rule, and the levels that have it.
 static void test_table(void **state)
 {
     unsigned written[RULE_CAPACITY] = {0};
@@ -163,7 +164,7 @@ static void test_table(void **state)
     while (fgets(line, sizeof line, file) != NULL) {
         unsigned rule = 0;
         char levels[4] = "";
-        if (sscanf(line, "//   R%u %3[23,]", &rule, levels) == 2) {
+        if (sscanf(line, "| R%u | %3[23,] |", &rule, levels) == 2) {
             assert_true(rule < RULE_CAPACITY && written[rule] == 0);
             written[rule] = (strchr(levels, '2') != NULL ? RULES_BRING : 0) |
                             (strchr(levels, '3') != NULL ? RULES_OWN : 0);

@@ -1,5 +1,5 @@
 #!/bin/sh
-# usage: valgrind_test.sh API_TEST RULES_TEST HEADER KQUANT
+# usage: valgrind_test.sh API_TEST RULES_TEST CONTRACT_MD KQUANT
 #
 # The host code of the reference under valgrind: no byte is read that nobody wrote, none past its
 # end, none is lost. Run where no loader finds a driver, for drivers lose some of their own.
@@ -8,7 +8,7 @@ set -eu
 command -v valgrind >/dev/null || { echo "valgrind_test: no valgrind"; exit 77; }
 api_test=$1
 rules_test=$2
-header=$3
+contract=$3
 kquant=$4
 
 check()
@@ -18,5 +18,5 @@ check()
 }
 
 check "$api_test"
-check "$rules_test" "$header"
+check "$rules_test" "$contract"
 check "$kquant" check --device=reference '--filter=*.base.*-everything-odd*'

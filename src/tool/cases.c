@@ -9,6 +9,7 @@
 static const char *const op_names[] = {
     [KQ_OP_QUANTIZE] = "quantize",
     [KQ_OP_QUANTIZED_DOT] = "quantized_dot",
+    [KQ_OP_SELF_TEST] = "primitive",
 };
 
 test_case *case_add(case_list *list, kq_op op, case_build *build, const char *format, ...)

@@ -1,7 +1,7 @@
 // The list of cases that check runs: names, and the trial each stands for.
 //
-// A name is <op>.<variant>.<class>, "quantized_dot.base.random-1", and never changes its meaning. A
-// class that is there twice gets "+2" the second time.
+// A name is <op>.<variant>.<class>, "quantized_dot.base.random-1" or "primitive.base.f32_add-ties",
+// and never changes its meaning. A class that is there twice gets "+2" the second time.
 #ifndef KQ_TOOL_CASES_H
 #define KQ_TOOL_CASES_H
 
@@ -28,6 +28,9 @@ struct test_case {
     layout layout;
     uint64_t cut_work;  // of the same case cut; 0: CASE_CUT_WORK
     uint64_t draw_seed;
+    uint32_t primitive;      // where build is NULL: which, or 0 for the self-test
+    unsigned operand_class;  // of it, and how many are drawn of each kind
+    uint32_t draws;
 };
 
 struct case_list {
@@ -36,6 +39,9 @@ struct case_list {
     size_t count;
     uint64_t seed;  // of poison and draws; a verdict on a right device does not depend on it
 };
+
+// Single steps of the arithmetic, `draws` operands of each kind that is drawn; and the self-test.
+void cases_add_primitives(case_list *list, uint32_t draws);
 
 // A case for each line of the vectors, for bulk lines one of each operation.
 void cases_add_vectors(case_list *list);

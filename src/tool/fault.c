@@ -58,3 +58,14 @@ void fault_alter(fault_kind kind, const trial *trial, outcome *outcome)
         got[trial->layout.views[OPERAND_OUT].offset - 1] ^= 1;
     }
 }
+
+kq_result fault_alter_items(fault_kind kind, item *items, uint32_t count, kq_result result)
+{
+    for (uint32_t i = 0; i < count && kind == FAULT_EMPTY; i++) {
+        items[i].result = ~primitive_result(&items[i]);
+    }
+    if (kind == FAULT_FLIP || kind == FAULT_STRAY) {
+        items[count - 1].result ^= 1;
+    }
+    return kind == FAULT_LOST ? KQ_ERROR_DRIVER : result;
+}

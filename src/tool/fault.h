@@ -2,6 +2,7 @@
 #ifndef KQ_TOOL_FAULT_H
 #define KQ_TOOL_FAULT_H
 
+#include "primitives.h"
 #include "trial.h"
 
 typedef enum fault_kind {
@@ -24,10 +25,13 @@ fault_kind fault_of(const char *text, const char *case_name);
 // False: text names no fault.
 bool fault_is_known(const char *text);
 
-// Before a trial runs: the faults that end the process.
+// Before a case runs: the faults that end the process.
 void fault_strike(fault_kind kind);
 
 // After it ran: the others.
 void fault_alter(fault_kind kind, const trial *trial, outcome *outcome);
+
+// The same of primitives; returns their result code.
+kq_result fault_alter_items(fault_kind kind, item *items, uint32_t count, kq_result result);
 
 #endif

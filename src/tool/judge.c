@@ -1,6 +1,7 @@
 #include "judge.h"
 #include "bytes.h"
 #include "decode.h"
+#include "diagnose.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -63,7 +64,7 @@ static uint8_t *inputs_of(const trial *trial, unsigned operand, uint32_t i, uint
 static bool judge_records(report *report, const char *name, const trial *trial, const uint8_t *got)
 {
     uint8_t *values = NULL;
-    bool is_good = true;
+    bool is_good = true, is_diagnosed = false;
     for (uint32_t g = 0; g < trial->layout.views[OPERAND_OUT].G; g++) {
         const uint8_t *is = got + trial_record_at(trial, g);
         const uint8_t *must = trial->after + trial_record_at(trial, g);
@@ -88,6 +89,10 @@ static bool judge_records(report *report, const char *name, const trial *trial, 
             printf("FAIL   %s: record %" PRIu32 ", %s: ", name, g, field.name);
             print_inputs(values + (size_t)g * KQ_BLOCK_BYTES, number);
             printf(", expected %s, got %s\n", expected, actual);
+            if (!is_diagnosed) {
+                diagnose_block(report->device, indent, values + (size_t)g * KQ_BLOCK_BYTES);
+            }
+            is_diagnosed = true;
         }
     }
     free(values);
@@ -146,7 +151,7 @@ static bool find_terms(target *target, uint32_t G, const uint8_t *lhs, const uin
 }
 
 // Says which record of a wrong dot is to blame, and shows it.
-static void explain_dot(report *report, const trial *trial, uint32_t i, uint32_t j)
+static void explain_dot(report *report, const trial *trial, uint32_t i, uint32_t j, kq_order order)
 {
     uint32_t G = trial->layout.views[OPERAND_LHS].G;
     if (G == 0) {
@@ -157,28 +162,35 @@ static void explain_dot(report *report, const trial *trial, uint32_t i, uint32_t
     uint32_t *is = allocate(G, sizeof *is);
     uint32_t *must = allocate(G, sizeof *must);
     uint32_t bad = 0;
-    if (report->reference == NULL || !find_terms(report->reference, G, lhs, rhs, must) ||
-        !find_terms(report->device, G, lhs, rhs, is)) {
-        printf("%srecord 0 of %" PRIu32 ", with nothing to compare its term with:\n", indent, G);
-    } else {
-        while (bad < G && is[bad] == must[bad]) {
-            bad++;
-        }
-        if (bad < G) {
-            char expected[TEXT_BYTES], actual[TEXT_BYTES];
-            print_f32(expected, must[bad]);
-            print_f32(actual, is[bad]);
-            printf("%srecord %" PRIu32 " of %" PRIu32
-                   ", the first wrong one, alone: expected %s, got %s:\n",
-                   indent, bad, G, expected, actual);
-        } else {
-            printf("%seach of the %" PRIu32 " records alone is right: the sum of them is wrong, or "
-                   "the vector; record 0:\n",
-                   indent, G);
-            bad = 0;
-        }
+    bool is_known = report->reference != NULL && find_terms(report->reference, G, lhs, rhs, must) &&
+                    find_terms(report->device, G, lhs, rhs, is);
+    while (is_known && bad < G && is[bad] == must[bad]) {
+        bad++;
     }
-    print_pair(indent, lhs + (size_t)bad * KQ_Q4_K_BYTES, rhs + (size_t)bad * KQ_Q8_K_BYTES);
+    bool is_sum = bad == G;
+    bad = is_sum ? 0 : bad;
+    if (!is_known) {
+        printf("%srecord 0 of %" PRIu32 ", with nothing to compare its term with:\n", indent, G);
+    } else if (is_sum) {
+        printf("%seach of the %" PRIu32 " records alone is right: the sum of them is wrong, or "
+               "the vector; record 0:\n",
+               indent, G);
+    } else {
+        char expected[TEXT_BYTES], actual[TEXT_BYTES];
+        print_f32(expected, must[bad]);
+        print_f32(actual, is[bad]);
+        printf("%srecord %" PRIu32 " of %" PRIu32
+               ", the first wrong one, alone: expected %s, got %s:\n",
+               indent, bad, G, expected, actual);
+    }
+    const uint8_t *bad_lhs = lhs + (size_t)bad * KQ_Q4_K_BYTES;
+    const uint8_t *bad_rhs = rhs + (size_t)bad * KQ_Q8_K_BYTES;
+    print_pair(indent, bad_lhs, bad_rhs);
+    if (is_known && is_sum) {
+        diagnose_sum(report->device, indent, order, must, G);
+    } else {
+        diagnose_term(report->device, indent, bad_lhs, bad_rhs);
+    }
     free(lhs);
     free(rhs);
     free(is);
@@ -210,7 +222,7 @@ static bool judge_dot(report *report, const char *name, const trial *trial, cons
         printf("%s result: input %" PRIu32 " records, expected %s, got %s\n", orders[order],
                trial->layout.views[OPERAND_LHS].G, expected, actual);
         if (!is_explained) {
-            explain_dot(report, trial, i, j);
+            explain_dot(report, trial, i, j, (kq_order)order);
         }
         is_explained = true;
     }
@@ -337,17 +349,21 @@ static bool judge_code(report *report, const char *name, const trial *trial, con
     return is_good;
 }
 
+case_status judge_error(report *report, const char *name, kq_result result)
+{
+    bool is_unsupported = result == KQ_ERROR_UNSUPPORTED;
+    if (report_counts(report)) {
+        printf("%s %s: %s\n", is_unsupported ? "UNSUPPORTED" : "ERROR ", name,
+               report->device->reason[0] != '\0' ? report->device->reason : kq_result_name(result));
+    }
+    return is_unsupported ? CASE_UNSUPPORTED : CASE_ERROR;
+}
+
 case_status judge(report *report, const char *name, const trial *trial, const outcome *outcome)
 {
     if (outcome->result != trial->result && outcome->result != KQ_OK &&
         outcome->result != KQ_ERROR_DOMAIN && outcome->result != KQ_ERROR_ARGUMENT) {
-        bool is_unsupported = outcome->result == KQ_ERROR_UNSUPPORTED;
-        if (report_counts(report)) {
-            printf("%s %s: %s\n", is_unsupported ? "UNSUPPORTED" : "ERROR ", name,
-                   report->device->reason[0] != '\0' ? report->device->reason
-                                                     : kq_result_name(outcome->result));
-        }
-        return is_unsupported ? CASE_UNSUPPORTED : CASE_ERROR;
+        return judge_error(report, name, outcome->result);
     }
     bool is_good = judge_code(report, name, trial, outcome);
     if (outcome->got[0] == NULL) {

@@ -25,6 +25,9 @@ typedef struct report {
     uint64_t mismatch_count;  // of all cases; the first REPORT_LINES are printed
 } report;
 
+// The status of what could not be run, with a line that says why.
+case_status judge_error(report *report, const char *name, kq_result result);
+
 // Prints, on stdout, each mismatch between what the trial of case `name` expects and its outcome.
 case_status judge(report *report, const char *name, const trial *trial, const outcome *outcome);
 

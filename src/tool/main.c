@@ -16,6 +16,8 @@ static const struct {
     {"bench", cmd_bench, "measure the speed of both operations, verified first"},
     {"quantize", cmd_quantize, "f32 blocks of a file to Q8_K records"},
     {"dot", cmd_dot, "dot products of Q4_K and Q8_K records of two files"},
+    {"gen", cmd_gen, "inputs for a kernel that is to be judged"},
+    {"verify", cmd_verify, "that kernel's outputs, compared bit by bit"},
 };
 
 enum { COMMANDS = sizeof commands / sizeof commands[0] };
@@ -44,7 +46,8 @@ static void print_help(void)
         "  0   done; check: at least one case of each operation ran, and every case passed;\n"
         "      report: all devices are complete, agree and passed\n"
         "  1   check: a case failed; report: a case failed or differs; bench: a device's results\n"
-        "      are wrong; quantize, dot: the input is refused (a size, a NaN)\n"
+        "      are wrong; verify: an output is; quantize, dot: the input is refused (a size, a\n"
+        "      NaN)\n"
         "  2   the command line is wrong, and nothing was done\n"
         "  77  nothing to run: no device but the reference is here and none was named; check:\n"
         "      no case of one of the operations was selected, by --filter or --vectors\n"

@@ -8,7 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FULL_DRAWS = 2000, MAX_ERRORS = 8, MAX_ARGUMENTS = 16 };
+enum {
+    QUICK_ITEMS = 2048,
+    FULL_ITEMS = 65536,
+    FULL_DRAWS = 2000,
+    MAX_ERRORS = 8,
+    MAX_ARGUMENTS = 16
+};
 
 // --- The selection
 
@@ -19,6 +25,9 @@ static int fill(const run_options *options, case_list *list)
                                             : vectors_add_built_in(&list->vectors);
     if (!is_good) {
         return EXIT_UNDECIDED;
+    }
+    if (options->vectors == NULL) {
+        cases_add_primitives(list, options->is_full ? FULL_ITEMS : QUICK_ITEMS);
     }
     cases_add_vectors(list);
     if (options->vectors == NULL) {

@@ -32,6 +32,8 @@ int cmd_bench(int argc, char **argv);
 int cmd_quantize(int argc, char **argv);
 int cmd_dot(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_gen(int argc, char **argv);
+int cmd_verify(int argc, char **argv);
 
 // One line "kquant: ..." on stderr.
 void complain(const char *format, ...) TOOL_PRINTF(1, 2);

@@ -80,33 +80,71 @@ static void say_libraries(paths *before)
 
 // --- Cases
 
+static case_status run_self_test(report *report, const char *name, fault_kind fault)
+{
+    const char *step = NULL;
+    report->device->reason[0] = '\0';
+    kq_result result =
+        fault == FAULT_NONE ? kq_self_test(report->device->device, &step) : KQ_ERROR_DRIVER;
+    if (result == KQ_ERROR_DRIVER && (step != NULL || fault != FAULT_NONE) && fault != FAULT_LOST) {
+        if (report_counts(report)) {
+            printf("FAIL   %s: %s\n", name, step != NULL ? report->device->reason : "a fault");
+        }
+        return CASE_FAIL;
+    }
+    return result == KQ_OK ? CASE_PASS : judge_error(report, name, result);
+}
+
+static case_status run_primitive(const selection *selection, report *report, const test_case *test,
+                                 fault_kind fault, char digest[SHA256_HEX_BYTES])
+{
+    if (test->primitive == 0) {
+        return run_self_test(report, test->name, fault);
+    }
+    uint32_t count;
+    item *items = primitive_items(test->primitive, (operand_class)test->operand_class,
+                                  selection->list.seed, test->draws, &count);
+    kq_result result = primitive_run(report->device, items, count);
+    result = fault_alter_items(fault, items, count, result);
+    case_status status = primitive_judge(report, test->name, items, count, result, digest);
+    free(items);
+    return status;
+}
+
+static case_status run_trial(const selection *selection, target *reference, report *report,
+                             const test_case *test, fault_kind fault, char digest[SHA256_HEX_BYTES])
+{
+    trial trial;
+    outcome outcome;
+    const char *reason = NULL;
+    if (!test->build(&selection->list, test, reference, &trial, &reason)) {
+        snprintf(report->device->reason, sizeof report->device->reason, "%s", reason);
+        return judge_error(report, test->name, KQ_ERROR_DRIVER);
+    }
+    trial_run(&trial, report->device, &outcome);
+    fault_alter(fault, &trial, &outcome);
+    if (fault == FAULT_LOST) {
+        snprintf(report->device->reason, sizeof report->device->reason, "a fault");
+    }
+    case_status status = judge(report, test->name, &trial, &outcome);
+    outcome_digest(&trial, &outcome, digest);
+    outcome_free(&outcome);
+    trial_free(&trial);
+    return status;
+}
+
 static case_status run_case(const run_options *options, const selection *selection,
                             target *reference, report *report, const test_case *test,
                             char digest[SHA256_HEX_BYTES])
 {
-    trial trial;
-    const char *reason = NULL;
     fault_kind fault = fault_of(options->fault, test->name);
-    if (!test->build(&selection->list, test, reference, &trial, &reason)) {
-        report->device->reason[0] = '\0';
-        if (report_counts(report)) {
-            printf("ERROR  %s: %s\n", test->name, reason);
-        }
-        say_one_line("@reason", reason);
-        return CASE_ERROR;
-    }
-    outcome outcome;
     fault_strike(fault);
-    trial_run(&trial, report->device, &outcome);
-    fault_alter(fault, &trial, &outcome);
-    case_status status = judge(report, test->name, &trial, &outcome);
-    outcome_digest(&trial, &outcome, digest);
+    case_status status = test->build == NULL
+                             ? run_primitive(selection, report, test, fault, digest)
+                             : run_trial(selection, reference, report, test, fault, digest);
     if (status == CASE_ERROR || status == CASE_UNSUPPORTED) {
-        say_one_line("@reason", report->device->reason[0] != '\0' ? report->device->reason
-                                                                  : kq_result_name(outcome.result));
+        say_one_line("@reason", report->device->reason);
     }
-    outcome_free(&outcome);
-    trial_free(&trial);
     return status;
 }
 

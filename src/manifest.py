@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""Writes the manifest: all that an engine must know to drive the kernels without the library.
+
+usage: manifest.py OUT.json VERSION PARAMS.H [MODULE_OR_SOURCE...]
+
+The files are those that are installed: STEM.base.spv for Vulkan; STEM.base.32.spv, STEM.base.64.spv
+and STEM.base.cl for OpenCL. Digests, capabilities, entry points and local sizes are the files' own,
+parameters and constants those of params.h; what no file says stands in the tables here.
+"""
+import collections
+import hashlib
+import json
+import re
+import struct
+import sys
+from pathlib import Path
+
+FORMAT = 1
+
+NOTES = [
+    'Words as in CONTRACT.md; include/kquant/device/params.h says what params mean. Files are named '
+    'from the folder of this one. All numbers are unsigned.',
+    'No feature and no extension is needed: Vulkan 1.0 or OpenCL 1.2, embedded profile included.',
+    'Vulkan: bindings are storage buffers of set 0; params are push constants of 4 bytes at these '
+    'offsets.',
+    'OpenCL: a binding is three arguments of these indices: the buffer, then the first word of the '
+    'bound range as two uints, & 0x3FFFFFFF and >> 30. Params are uints. opencl_32 and opencl_64 are '
+    'one kernel for devices of so many address bits, opencl_source is the same as OpenCL C.',
+    'A bound range starts at a multiple of 4 bytes and goes on to the end of the 4-byte word of its '
+    'last byte. An offset in params counts from its start; scratch is bound from its first word on. Of 0 '
+    'bytes it is not touched, so any range will do.',
+    'workgroups is the product of its factors; a factor is the product of what it is `of`, divided by '
+    '`per` and rounded up. A name is a param; {"doubled_above": [...], "of": name} is 1, doubled for '
+    'each number that the param is above. Products take 64 bits. Dispatch x times y workgroups with '
+    'x * y at least that many, and y as small as it can be; none of 0.',
+    'An operation is its passes in order. A pass takes the first of its kernels whose `where` holds '
+    'for the params. from_at, to_at, resumes and ends, and count of a dot, are 0 where nothing here sets '
+    'them.',
+    'scratch is areas of words, one behind the other in this order; one whose `where` does not hold is '
+    'left out, and takes no place. from_at and to_at of a pass name the areas whose first words they '
+    'are. Scratch bytes are 4 times the words of all areas.',
+    'A pass that folds is dispatched until one had ends = 1. At first G values are left; each dispatch '
+    'has count = the values left, but at most `takes`. With `takes`, what is left then is less by '
+    'count and from_at more by count * dots, and all but the first have resumes = 1; the one after '
+    'which none is left ends. With `leaves_one_of`, what is left then is count divided by that and '
+    'rounded up, and from_at and to_at change places; the one that leaves at most one ends.',
+    'Each dispatch reads what the one before wrote. Vulkan: between any two a barrier from '
+    'COMPUTE_SHADER, SHADER_WRITE to COMPUTE_SHADER, SHADER_READ | SHADER_WRITE; OpenCL: an in-order '
+    'queue or events. preset is what the caller writes to a binding before: 4-byte words.',
+]
+
+
+def constants(params):
+    """The numbers that params.h defines: KQ_LANES 64u and so on."""
+    return {name: int(value)
+            for name, value in re.findall(r'^#define KQ_(\w+) +(\d+)u$', params, re.M)}
+
+
+def field_lists(params):
+    """The lists of params.h: of QUANTIZE, DOT, ... the fields in order."""
+    return {name: re.findall(r'field\((\w+)\)', block) for name, block in
+            re.findall(r'#define KQ_(\w+)_PARAMS\(field\)((?:.*\\\n)*.*\n)', params)}
+
+
+def per(divisor, *of):
+    return {'of': list(of), 'per': divisor}
+
+
+Kernel = collections.namedtuple('Kernel', 'op params bindings workgroups')
+
+
+def kernel_table(c):
+    """A row a kernel: operation, its list in params.h, bindings by role, factors of workgroups."""
+    inputs = {'lhs': (0, 'read'), 'rhs': (1, 'read'), 'scratch': (3, 'write')}
+    folds = {'result': (2, 'read_write'), 'scratch': (3, 'read_write')}
+    # A dot takes half as many lanes as it has values, rounded up to a power of two.
+    lanes = {'doubled_above': [2 << i for i in range(c['LANES'].bit_length() - 1)], 'of': 'count'}
+    return {
+        'quantize': Kernel(
+            'quantize', 'QUANTIZE',
+            {'values': (0, 'read'), 'records': (1, 'read_write'), 'status': (2, 'read_write')},
+            [per(c['LANES'] // c['LANES_PER_BLOCK'], 'G')]),
+        'quantized_dot_terms': Kernel(
+            'quantized_dot', 'DOT', inputs, [per(c['LANES'], 'G', 'dots')]),
+        'quantized_dot_terms_shared': Kernel(
+            'quantized_dot', 'DOT', inputs, [per(1, 'G'), per(c['LANES'], 'dots')]),
+        'quantized_dot_sequential': Kernel(
+            'quantized_dot', 'DOT', folds, [per(c['LANES'], 'dots')]),
+        'quantized_dot_pairwise': Kernel(
+            'quantized_dot', 'DOT', folds,
+            [per(c['LANES'], 'dots', lanes), per(c['PAIRWISE_CHUNK'], 'count')]),
+        'primitive': Kernel(
+            'self_test', 'PRIMITIVE', {'items': (0, 'read_write')}, [per(c['LANES'], 'count')]),
+    }
+
+
+def operation_table(c):
+    """Passes, scratch and presets, of whole operations; parts (kq_part) are the library's."""
+    steps, chunk = c['SEQUENTIAL_STEPS'], c['PAIRWISE_CHUNK']
+    shared = {'dots': {'least': c['LANES'] // 2},
+              'rhs_inner_step': {'most': 0}, 'rhs_outer_step': {'most': 0}}
+    terms = {'kernels': [{'name': 'quantized_dot_terms_shared.base', 'where': shared},
+                         {'name': 'quantized_dot_terms.base'}],
+             'to_at': 'terms'}
+    terms_area = {'area': 'terms', 'words': [per(1, 'G', 'dots')]}
+    sequential = {'name': 'quantized_dot_sequential.base'}
+    return {
+        'quantize': {
+            'scratch': [],
+            'passes': [{'kernels': [{'name': 'quantize.base'}]}],
+            'preset': {'status': [0xFFFFFFFF, 0, 0, 0]}},
+        'quantized_dot.sequential': {
+            'scratch': [{'area': 'sums', 'words': [per(1, 'dots')],
+                         'where': {'G': {'least': steps + 1}}}, terms_area],
+            'passes': [terms, {'kernels': [sequential], 'from_at': 'terms', 'to_at': 'sums',
+                               'takes': steps}],
+            'preset': {}},
+        'quantized_dot.pairwise': {
+            'scratch': [terms_area, {'area': 'sums', 'words': [per(chunk, 'G'), per(1, 'dots')],
+                                     'where': {'G': {'least': chunk + 1}}}],
+            # Of no records a dot is the +0 that the sequential fold starts from.
+            'passes': [terms, {'kernels': [{'name': 'quantized_dot_pairwise.base',
+                                            'where': {'G': {'least': 1}}}, sequential],
+                               'from_at': 'terms', 'to_at': 'sums', 'leaves_one_of': chunk}],
+            'preset': {}},
+        'primitive': {
+            'scratch': [], 'passes': [{'kernels': [{'name': 'primitive.base'}]}], 'preset': {}},
+    }
+
+
+# What kernels and their params can't say: all offsets are of 32 bits.
+LIMITS = {'range_bytes': 0xFFFFFFFF, 'range_alignment': 4}
+
+CAPABILITIES = {1: 'Shader', 4: 'Addresses', 5: 'Linkage', 6: 'Kernel', 11: 'Int64'}
+
+
+def instructions(words):
+    """(opcode, operands) of a module; the header is 5 words."""
+    at = 5
+    while at < len(words):
+        yield words[at] & 0xFFFF, words[at + 1:at + (words[at] >> 16)]
+        at += words[at] >> 16
+
+
+def describe_module(path):
+    """Capabilities, entry point and local size, as the module has them."""
+    data = path.read_bytes()
+    capabilities, entry_point, local_size = [], None, None
+    for opcode, operands in instructions(struct.unpack(f'<{len(data) // 4}I', data)):
+        if opcode == 17:  # OpCapability
+            capabilities.append(CAPABILITIES[operands[0]])
+        elif opcode == 15:  # OpEntryPoint; the name is behind the execution model and the function
+            name = struct.pack(f'<{len(operands) - 2}I', *operands[2:])
+            entry_point = name[:name.index(0)].decode()
+        elif opcode == 16 and operands[1] == 17:  # OpExecutionMode LocalSize
+            local_size = list(operands[2:5])
+    return entry_point, capabilities, local_size
+
+
+def files_of(stem, paths):
+    """The installed files of a kernel, and the local size that its modules have in common."""
+    endings = {'vulkan': '.spv', 'opencl_32': '.32.spv', 'opencl_64': '.64.spv',
+               'opencl_source': '.cl'}
+    files, sizes = {}, []
+    for key, ending in endings.items():
+        for path in paths:
+            if path.name != f'{stem}.base{ending}':
+                continue
+            files[key] = {'file': f'{key.split("_")[0]}/{path.name}',
+                          'sha256': hashlib.sha256(path.read_bytes()).hexdigest(),
+                          'entry_point': stem}
+            if path.suffix == '.spv':
+                entry_point, capabilities, size = describe_module(path)
+                files[key].update(entry_point=entry_point, capabilities=capabilities)
+                sizes.append(size)
+            if key in ('opencl_32', 'opencl_64'):
+                files[key]['address_bits'] = int(key[-2:])
+    if any(size != sizes[0] for size in sizes):
+        sys.exit(f'manifest.py: modules of {stem} differ in local size: {sizes}')
+    return files, sizes[0]
+
+
+def describe(stem, kernel, fields, paths):
+    files, local_size = files_of(stem, paths)
+    has_opencl = 'opencl_source' in files
+
+    def arguments(**which):
+        return which if has_opencl else {}
+
+    first_param = 3 * len(kernel.bindings)
+    return {
+        'name': f'{stem}.base',
+        'op': kernel.op,
+        'files': files,
+        'local_size': local_size,
+        'bindings': {
+            role: {'binding': binding, 'access': access,
+                   **arguments(opencl_arguments=[3 * i, 3 * i + 1, 3 * i + 2])}
+            for i, (role, (binding, access)) in enumerate(kernel.bindings.items())},
+        'params': [{'name': field, 'offset': 4 * i, **arguments(opencl_argument=first_param + i)}
+                   for i, field in enumerate(fields[kernel.params])],
+        'workgroups': kernel.workgroups,
+    }
+
+
+def to_text(value, indent=0, before=0):
+    """JSON with as much on a line as fits into 100 columns; `before` is taken there already."""
+    short = json.dumps(value)
+    if indent + before + len(short) < 100 or not isinstance(value, (dict, list)):
+        return short
+    inner = ' ' * (indent + 1)
+    if isinstance(value, dict):
+        names = [f'{json.dumps(name)}: ' for name in value]
+        items = [name + to_text(item, indent + 1, len(name))
+                 for name, item in zip(names, value.values())]
+    else:
+        items = [to_text(item, indent + 1) for item in value]
+    brackets = '{}' if isinstance(value, dict) else '[]'
+    lines = f',\n{inner}'.join(items)
+    return f'{brackets[0]}\n{inner}{lines}\n{" " * indent}{brackets[1]}'
+
+
+def main():
+    if len(sys.argv) < 4:
+        sys.exit(__doc__)
+    out, version, params_h = sys.argv[1:4]
+    files = [Path(name) for name in sys.argv[4:]]
+    text = Path(params_h).read_text()
+    numbers, fields = constants(text), field_lists(text)
+    table = kernel_table(numbers)
+    stems = dict.fromkeys(file.name.split('.')[0] for file in files)
+    missing = [stem for stem in stems if stem not in table]
+    if missing:
+        sys.exit(f'manifest.py: no row for {", ".join(missing)}')
+    Path(out).write_text(to_text({
+        'format': FORMAT,
+        'kquant': version,
+        'notes': NOTES,
+        'limits': LIMITS,
+        'kernels': [describe(stem, table[stem], fields, files) for stem in stems],
+        'operations': operation_table(numbers) if stems else {},
+    }) + '\n')
+
+
+main()
