@@ -65,7 +65,7 @@ IFS=:
 for folder in $PATH; do
     for program in "$folder"/*; do
         case ${program##*/} in
-        glslang* | clang | clang-[0-9]* | clang++* | *llvm-spirv* | spirv-*) ;;
+        glslang* | clang | clang-[0-9]* | clang++* | opt | opt-[0-9]* | *llvm-spirv* | spirv-*) ;;
         *) [ -e "bin/${program##*/}" ] || ln -s "$program" bin/ ;;
         esac
     done
@@ -73,7 +73,7 @@ done
 unset IFS
 PATH=$tmp/bin
 export PATH
-for tool in glslangValidator clang clang-14 llvm-spirv llvm-spirv-14 spirv-opt; do
+for tool in glslangValidator clang clang-14 opt opt-14 llvm-spirv llvm-spirv-14 spirv-opt; do
     ! command -v "$tool" >/dev/null || die "$tool is still there"
 done
 

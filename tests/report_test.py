@@ -426,6 +426,7 @@ def test_devices(devices):
     expect('same bits everywhere' in done.stdout.decode(), f'{devices} differ from the reference')
     expect(len(Page('page.html').data['devices']) == len(devices) + 1, 'the page has other devices')
     properties = load('1.json')['devices'][0]['properties']
+    expect(len(properties) > 10, f'the driver says of itself only {properties}')
     expect('.so' in properties.get('libraries', '') or not sys.platform.startswith('linux'), f'only {properties}')
 
 

@@ -26,7 +26,19 @@ static void say_one_line(const char *tag, const char *text)
     putchar('\n');
 }
 
-// --- Which libraries a device brings: its loader, its driver, and what that needs
+// --- What there is to know of a device
+
+static void say_property(void *user, const char *name, const char *value)
+{
+    text line = {0};
+    (void)user;
+    text_add(&line, "%s=%s", name, value);
+    text_add_bytes(&line, "", 1);
+    say_one_line("@property", line.bytes);
+    free(line.bytes);
+}
+
+// The libraries that it brings: its loader, its driver, and what that needs.
 
 typedef struct paths {
     char **items;
@@ -66,12 +78,12 @@ static void say_libraries(paths *before)
             is_old = strcmp(before->items[b], now.items[k]) == 0;
         }
         if (!is_old) {
-            text_add(&line, "%s%s", line.count > 0 ? ", " : "libraries=", now.items[k]);
+            text_add(&line, "%s%s", line.count > 0 ? ", " : "", now.items[k]);
         }
     }
     if (line.count > 0) {
         text_add_bytes(&line, "", 1);
-        say_one_line("@property", line.bytes);
+        say_property(NULL, "libraries", line.bytes);
     }
     free(line.bytes);
     paths_free(&now);
@@ -167,6 +179,7 @@ int run_worker(const run_options *options, const selection *selection, const cha
            info->uuid[0] != '\0' ? info->uuid : "-");
     say_one_line("@name", info->name);
     say_one_line("@driver", info->driver);
+    kq_device_properties(tested.device, say_property, NULL);
     say_libraries(&before);
     fflush(stdout);
     result = target_open(&reference, "reference");
