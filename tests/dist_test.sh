@@ -45,6 +45,7 @@ tarball=$(echo "$tmp"/clone/build/meson-dist/kquant-*.tar.xz)
 name=$(basename "$tarball" .tar.xz)
 tar -xf "$tarball"
 cmp clone/build/kquant.c "$name/generated/kquant.c"
+[ "$(cat "$name/generated/commit")" = "$(git -C clone rev-parse HEAD)" ] || die "it is of another commit"
 count=0
 for module in clone/build/shaders/*.base.spv clone/build/cl/*.base.*[24].spv; do
     case $module in
@@ -78,6 +79,8 @@ done
 
 quietly meson setup build "$name" --werror -Dvulkan=enabled -Dopencl=enabled -Dsamples=false
 quietly ninja -C build
+build/src/tool/kquant check --device=reference --filter='*.base.zeros' --json=report.json >log 2>&1 || :
+grep -qF "\"commit\": \"$(cat "$name/generated/commit")\"" report.json || die "a report is of another commit"
 quietly meson test -C build --no-rebuild --suite host
 grep -E '^(Ok|Fail|Skipped):' log | sed 's/  */ /'
 for module in build/shaders/*.spv build/cl/*.spv; do
