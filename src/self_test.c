@@ -10,26 +10,46 @@
 #include "words.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 // --- The buffer
 
 enum {
-    TEST_RECORDS = 8,
     ITEM_BYTES = 16,  // of a known answer; the result comes last
-    SHARED_DOTS = 32,
+
+    // Blocks slide over values that lie 5 bytes apart: each takes every fourth, and begins at the
+    // next byte of a word. The last value of the last block is a NaN, which no other block has.
+    BLOCKS = 9,
+    VALUE_STRIDE = 4 * 5,
+    BLOCK_STRIDE = 13 * 5,
+    VALUES = (BLOCKS - 1) * 13 + ((int)KQ_BLOCK - 1) * 4 + 1,
+    RECORD_STRIDE = KQ_Q8_K_BYTES + 1,
+    // Blocks of one value each: a zero, the smallest with a record, the largest without, infinity.
+    LEVEL_BLOCKS = 4,
+    LHS_BYTES = 8 * (int)KQ_Q4_K_BYTES,
 
     STATUS_AT = KQ_KNOWN_ANSWER_COUNT * ITEM_BYTES,
-    RESULTS_AT = STATUS_AT + (int)sizeof(kq_status),
-    SCRATCH_AT = RESULTS_AT + 4 * (2 + SHARED_DOTS),
-    VALUES_AT = SCRATCH_AT + 4 * SHARED_DOTS,
-    // Views begin inside words, as those of model files do.
-    LHS_AT = VALUES_AT + TEST_RECORDS * (int)KQ_BLOCK_BYTES + 1,
-    RECORDS_AT = LHS_AT + TEST_RECORDS * (int)KQ_Q4_K_BYTES + 1,
-    END = RECORDS_AT + TEST_RECORDS * (int)KQ_Q8_K_BYTES,
+    LEVEL_STATUS_AT = STATUS_AT + (int)sizeof(kq_status),
+    RESULTS_AT = LEVEL_STATUS_AT + (int)sizeof(kq_status),
+    RESULTS_BYTES = 8 + 16 + 48 + 80 + 292 + 284,
+    RECORDS_AT = RESULTS_AT + RESULTS_BYTES,
+    FIRST_RECORD_AT = RECORDS_AT + 3,
+    RECORDS_BYTES = 3 + (BLOCKS - 1) * RECORD_STRIDE + (int)KQ_Q8_K_BYTES + 1,
+    LEVEL_RECORDS_AT = RECORDS_AT + RECORDS_BYTES,
+    LEVEL_RECORDS_BYTES = LEVEL_BLOCKS * (int)KQ_Q8_K_BYTES,
+    LHS_AT = LEVEL_RECORDS_AT + LEVEL_RECORDS_BYTES,
+    LEVELS_AT = LHS_AT + LHS_BYTES,
+    VALUES_AT = LEVELS_AT + 4 * LEVEL_BLOCKS,
+    SCRATCH_AT = VALUES_AT,  // the dots need the values no more
+    END = VALUES_AT + 5 * VALUES,
 };
 
-_Static_assert(END <= KQ_SELF_TEST_BYTES && STATUS_AT % 4 == 0, "the self-test outgrows its bytes");
+_Static_assert(END <= KQ_SELF_TEST_BYTES && STATUS_AT % 4 == 0 && RESULTS_BYTES % 4 == 0 &&
+                   RECORDS_BYTES % 4 == 0 && SCRATCH_AT % 4 == 0,
+               "the self-test outgrows its bytes");
+
+static const uint32_t levels[LEVEL_BLOCKS] = {0x80000000u, 0x02FE0001u, 0x82FE0000u, 0xFF800000u};
 
 // Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014.
 static uint64_t splitmix64(uint64_t *state)
@@ -40,23 +60,26 @@ static uint64_t splitmix64(uint64_t *state)
     return z ^ z >> 31;
 }
 
-// Exponents of values are 120 to 127, those of scales 8 to 15.
+// Exponents of values are 120 to 127. No two bytes of lhs are an f16 that is infinite or NaN, so a
+// record may start at any of them.
 static void fill_operands(unsigned char *bytes)
 {
     uint64_t state = 1;
-    for (unsigned i = 0; i < TEST_RECORDS * KQ_BLOCK; i++) {
+    for (unsigned i = 0; i < VALUES; i++) {
         uint32_t x = (uint32_t)splitmix64(&state);
-        kq_store_word(bytes + VALUES_AT + 4 * i, (x & 0x807FFFFFu) | (120u + (x >> 23 & 7u)) << 23);
+        x = (x & 0x807FFFFFu) | (120u + (x >> 23 & 7u)) << 23;
+        kq_store_word(bytes + VALUES_AT + 5 * i, i < VALUES - 1 ? x : 0x7F800001u);
+    }
+    for (unsigned i = 0; i < LEVEL_BLOCKS; i++) {
+        kq_store_word(bytes + LEVELS_AT + 4 * i, levels[i]);
     }
     state = 2;
-    for (unsigned i = 0; i < TEST_RECORDS * KQ_Q4_K_BYTES / 8; i++) {
+    for (unsigned i = 0; i < LHS_BYTES; i += 8) {
         uint64_t x = splitmix64(&state);
-        uint32_t low = (uint32_t)x;
-        if (i % (KQ_Q4_K_BYTES / 8) == 0) {
-            low = (low & 0x9FFF9FFFu) | 0x20002000u;
+        for (unsigned k = 0; k < 8; k++) {
+            unsigned char byte = (unsigned char)(x >> 8 * k);
+            bytes[LHS_AT + i + k] = (byte & 0x7C) == 0x7C ? byte ^ 0x40 : byte;
         }
-        kq_store_word(bytes + LHS_AT + 8 * i, low);
-        kq_store_word(bytes + LHS_AT + 8 * i + 4, (uint32_t)(x >> 32));
     }
 }
 
@@ -70,54 +93,167 @@ void kq_self_test_input(void *out)
             kq_store_word(bytes + ITEM_BYTES * i + 4 * k, kq_known_answers[i][k]);
         }
     }
-    kq_store_word(bytes + STATUS_AT, preset.lowest_bad);
-    memset(bytes + STATUS_AT + 4, 0, sizeof preset - 4);
+    for (unsigned at = STATUS_AT; at < RESULTS_AT; at += sizeof preset) {
+        kq_store_word(bytes + at, preset.lowest_bad);
+        memset(bytes + at + 4, 0, sizeof preset - 4);
+    }
     fill_operands(bytes);
 }
 
 // --- The work
 
-static const kq_repeat shared_dots = {
-    .count = {TEST_RECORDS, SHARED_DOTS / TEST_RECORDS},
-    .lhs_step = {KQ_Q4_K_BYTES, 0},
-    .result_step = {4, 4 * TEST_RECORDS},
+// tests/oracle.py judges what is known here.
+typedef struct quantize_test {
+    kq_self_test_output output;
+    uint32_t G;
+    unsigned values_at, records_at, status_at;
+    uint64_t stride, value_stride, record_stride;
+    kq_status known_status;
+} quantize_test;
+
+static const quantize_test quantize_tests[] = {
+    {
+        .output = {"quantize", RECORDS_AT, RECORDS_BYTES, UINT64_C(0x407E8E4E21CDB770)},
+        .G = BLOCKS,
+        .values_at = VALUES_AT,
+        .records_at = FIRST_RECORD_AT,
+        .status_at = STATUS_AT,
+        .stride = BLOCK_STRIDE,
+        .value_stride = VALUE_STRIDE,
+        .record_stride = RECORD_STRIDE,
+        .known_status = {8, 1, 9, 0},
+    },
+    {
+        .output = {"quantize", LEVEL_RECORDS_AT, LEVEL_RECORDS_BYTES, UINT64_C(0xF4303DF0618F3075)},
+        .G = LEVEL_BLOCKS,
+        .values_at = LEVELS_AT,
+        .records_at = LEVEL_RECORDS_AT,
+        .status_at = LEVEL_STATUS_AT,
+        .stride = 4,
+        .value_stride = KQ_BROADCAST,
+        .record_stride = KQ_Q8_K_BYTES,
+        .known_status = {2, 2, 4, 0},
+    },
 };
 
-static kq_operand operand(const kq_operand *range, unsigned at, uint32_t G)
+// Dots of the records of the first quantize. Results begin `skip` bytes into the output; what lies
+// between them stays as it is. The repeats meet the record of the block that has none. Chunks of
+// the pairwise fold and workgroups of every kernel are several, and the last ones are not full.
+typedef struct dot_test {
+    kq_self_test_output output;
+    unsigned skip;
+    kq_order order;
+    uint32_t G;
+    uint64_t lhs_stride, rhs_stride;
+    kq_repeat repeat;
+} dot_test;
+
+static const dot_test dot_tests[] = {
+    {
+        .output = {"sequential dot", RESULTS_AT, 8, UINT64_C(0xB7EB8F1B46306EC8)},
+        .skip = 1,
+        .order = KQ_ORDER_SEQUENTIAL,
+        .G = 8,
+        .lhs_stride = KQ_Q4_K_BYTES,
+        .rhs_stride = RECORD_STRIDE,
+        .repeat = {.count = {1, 1}},
+    },
+    {
+        .output = {"pairwise dot", RESULTS_AT + 8, 16, UINT64_C(0xA6DF23C240FE0C9F)},
+        .skip = 3,
+        .order = KQ_ORDER_PAIRWISE,
+        .G = 301,
+        .lhs_stride = 1,
+        .rhs_stride = KQ_BROADCAST,
+        .repeat = {{2, 1}, {31, 0}, {RECORD_STRIDE, 0}, {5, 0}},
+    },
+    {
+        .output = {"repeat of dots", RESULTS_AT + 24, 48, UINT64_C(0x69529711640E8523)},
+        .skip = 0,
+        .order = KQ_ORDER_SEQUENTIAL,
+        .G = 3,
+        .lhs_stride = 147,
+        .rhs_stride = RECORD_STRIDE,
+        .repeat = {{3, 3}, {7, 31}, {RECORD_STRIDE, 2 * RECORD_STRIDE}, {5, 17}},
+    },
+    {
+        .output = {"repeat of dots", RESULTS_AT + 72, 80, UINT64_C(0xA403F3B7FB4919F3)},
+        .skip = 2,
+        .order = KQ_ORDER_PAIRWISE,
+        .G = 3,
+        .lhs_stride = 150,
+        .rhs_stride = RECORD_STRIDE,
+        .repeat = {{5, 2}, {31, 7}, {RECORD_STRIDE, 2 * RECORD_STRIDE}, {17, 5}},
+    },
+    {
+        .output = {"dots of shared records", RESULTS_AT + 152, 292, UINT64_C(0x51B9A5DF8D39686D)},
+        .skip = 1,
+        .order = KQ_ORDER_SEQUENTIAL,
+        .G = 5,
+        .lhs_stride = KQ_Q4_K_BYTES,
+        .rhs_stride = RECORD_STRIDE,
+        .repeat = {{10, 7}, {1, 13}, {0, 0}, {4, 41}},
+    },
+    {
+        .output = {"dots of shared records", RESULTS_AT + 444, 284, UINT64_C(0x10B9057B0E1D2796)},
+        .skip = 2,
+        .order = KQ_ORDER_PAIRWISE,
+        .G = 5,
+        .lhs_stride = KQ_Q4_K_BYTES,
+        .rhs_stride = RECORD_STRIDE,
+        .repeat = {{10, 7}, {13, 1}, {0, 0}, {28, 4}},
+    },
+};
+
+enum {
+    QUANTIZE_TESTS = sizeof quantize_tests / sizeof *quantize_tests,
+    DOT_TESTS = sizeof dot_tests / sizeof *dot_tests,
+};
+
+_Static_assert(KQ_SELF_TEST_PLANS == 1 + QUANTIZE_TESTS + DOT_TESTS, "a plan for each test");
+
+static kq_operand operand(const kq_operand *range, unsigned at, kq_view view)
 {
-    return (kq_operand){
-        .buffer = range->buffer,
-        .buffer_bytes = range->buffer_bytes,
-        .view = {.offset = range->view.offset + at, .G = G},
-    };
+    view.offset = range->view.offset + at;
+    return (kq_operand){range->buffer, range->buffer_bytes, view};
 }
 
-// The operations of plans 1 to 4: quantize; the dot of all records in either order; dots that share
-// one of them.
 static kq_operation test_operation(unsigned index, const kq_operand *range)
 {
-    if (index == 1) {
+    const kq_view none = {0};
+    if (index <= QUANTIZE_TESTS) {
+        const quantize_test *t = &quantize_tests[index - 1];
+        const kq_view values = {.stride = t->stride, .value_stride = t->value_stride, .G = t->G};
+        const kq_view records = {.stride = t->record_stride, .G = t->G};
         return (kq_operation){
             .op = KQ_OP_QUANTIZE,
             .format = KQ_FORMAT_Q8_K,
-            .operands[KQ_VALUES] = operand(range, VALUES_AT, TEST_RECORDS),
-            .operands[KQ_RECORDS] = operand(range, RECORDS_AT, TEST_RECORDS),
-            .operands[KQ_STATUS] = operand(range, STATUS_AT, 0),
+            .operands[KQ_VALUES] = operand(range, t->values_at, values),
+            .operands[KQ_RECORDS] = operand(range, t->records_at, records),
+            .operands[KQ_STATUS] = operand(range, t->status_at, none),
         };
     }
-    uint32_t G = index == 4 ? 1 : TEST_RECORDS;
+    const dot_test *t = &dot_tests[index - 1 - QUANTIZE_TESTS];
+    const kq_view lhs = {.stride = t->lhs_stride, .G = t->G};
+    const kq_view rhs = {.stride = t->rhs_stride, .G = t->G};
     return (kq_operation){
         .op = KQ_OP_QUANTIZED_DOT,
         .lhs_format = KQ_FORMAT_Q4_K,
         .rhs_format = KQ_FORMAT_Q8_K,
         .acc = KQ_ACCUMULATOR_F32,
-        .order = index == 3 ? KQ_ORDER_PAIRWISE : KQ_ORDER_SEQUENTIAL,
-        .repeat = index == 4 ? &shared_dots : NULL,
-        .operands[KQ_LHS] = operand(range, LHS_AT, G),
-        .operands[KQ_RHS] = operand(range, RECORDS_AT, G),
-        .operands[KQ_RESULT] = operand(range, RESULTS_AT + 4 * (index - 2), 0),
-        .operands[KQ_SCRATCH] = operand(range, SCRATCH_AT, 0),
+        .order = t->order,
+        .repeat = &t->repeat,
+        .operands[KQ_LHS] = operand(range, LHS_AT, lhs),
+        .operands[KQ_RHS] = operand(range, FIRST_RECORD_AT, rhs),
+        .operands[KQ_RESULT] = operand(range, t->output.at + t->skip, none),
+        .operands[KQ_SCRATCH] = operand(range, SCRATCH_AT, none),
     };
+}
+
+const kq_self_test_output *kq_self_test_output_of(unsigned index)
+{
+    return index <= QUANTIZE_TESTS ? &quantize_tests[index - 1].output
+                                   : &dot_tests[index - 1 - QUANTIZE_TESTS].output;
 }
 
 kq_result kq_self_test_check(uint32_t ops, const kq_operand *range, uint32_t alignment,
@@ -179,7 +315,10 @@ void kq_self_test_reference(unsigned char *bytes)
         kq_shape_make(&operation, NULL, &shape);
         if (operation.op == KQ_OP_QUANTIZE) {
             kq_reference_quantize(&shape, bytes, bytes, &status);
-            kq_store_word(bytes + STATUS_AT + 8, status.done_count);
+            unsigned char *out = bytes + quantize_tests[i - 1].status_at;
+            kq_store_word(out, status.lowest_bad);
+            kq_store_word(out + 4, status.bad_count);
+            kq_store_word(out + 8, status.done_count);
         } else {
             kq_reference_dot(&shape, operation.order, bytes, bytes, bytes);
         }
@@ -201,15 +340,6 @@ static const char *const primitive_names[KQ_PRIMITIVE_COUNT + 1] = {
     [KQ_PRIMITIVE_DOT4] = "dot of four codes",
     [KQ_PRIMITIVE_SUM_I16X2] = "sum of two i16",
     [KQ_PRIMITIVE_EXTREME_KEY] = "key of an extreme",
-};
-
-// Of the values and of the dots: tests/oracle.py judges these too.
-static const uint64_t known_records = UINT64_C(0x75D415776DF0AB8F);  // FNV-1a of their bytes
-static const uint32_t known_sequential = 0x44AED1CEu;
-static const uint32_t known_pairwise = 0x44AED1CCu;
-static const uint32_t known_shared[TEST_RECORDS] = {
-    0xC28E5963u, 0x44352A05u, 0x4591CD49u, 0x446BDDBBu,
-    0xC2CB024Eu, 0x44156DCBu, 0xC346985Bu, 0x410513EDu,
 };
 
 static uint64_t fnv1a(const unsigned char *bytes, size_t count)
@@ -246,54 +376,60 @@ static kq_result judge_primitives(const unsigned char *bytes, const char **step,
     return KQ_OK;
 }
 
-static kq_result judge_quantize(const unsigned char *bytes, const char **step,
-                                const kq_errors *errors)
+// The bytes of an output, which are the records or the results.
+static kq_result judge_output(const kq_self_test_output *output, const unsigned char *bytes,
+                              const char *asked, const kq_errors *errors)
 {
-    uint64_t records = fnv1a(bytes + RECORDS_AT, TEST_RECORDS * KQ_Q8_K_BYTES);
-    const unsigned char *status = bytes + STATUS_AT;
-    const uint32_t lowest = kq_load_word(status);
-    const uint32_t bad = kq_load_word(status + 4);
-    const uint32_t done = kq_load_word(status + 8);
-    const uint32_t zero = kq_load_word(status + 12);
-    *step = "quantize";
-    if (lowest != 0xFFFFFFFFu || bad != 0 || done != TEST_RECORDS || zero != 0) {
-        return kq_fail(errors, KQ_ERROR_DRIVER,
-                       "quantize of %d legal blocks leaves status {0x%08" PRIX32 ", %" PRIu32
-                       ", %" PRIu32 ", %" PRIu32 "}, not {0xFFFFFFFF, 0, %d, 0}",
-                       TEST_RECORDS, lowest, bad, done, zero, TEST_RECORDS);
-    }
-    return records == known_records
+    uint64_t got = fnv1a(bytes + output->at, output->bytes);
+    return got == output->known
                ? KQ_OK
                : kq_fail(errors, KQ_ERROR_DRIVER,
-                         "quantize: FNV-1a of the records is 0x%016" PRIX64 ", not 0x%016" PRIX64,
-                         records, known_records);
+                         "%s%s: FNV-1a of what it wrote is 0x%016" PRIX64 ", not 0x%016" PRIX64,
+                         output->step, asked, got, output->known);
 }
 
-static kq_result judge_dot(const unsigned char *bytes, unsigned dot, const char *name,
-                           uint32_t known, const char **step, const kq_errors *errors)
+static kq_result judge_quantize(const quantize_test *t, const unsigned char *bytes,
+                                const kq_errors *errors)
 {
-    uint32_t got = kq_load_word(bytes + RESULTS_AT + 4 * dot);
-    *step = name;
-    return got == known ? KQ_OK
-                        : kq_fail(errors, KQ_ERROR_DRIVER,
-                                  "%s: dot %u is 0x%08" PRIX32 " on this driver, not 0x%08" PRIX32,
-                                  name, dot, got, known);
+    const kq_status *known = &t->known_status;
+    const uint32_t lowest = kq_load_word(bytes + t->status_at);
+    const uint32_t bad = kq_load_word(bytes + t->status_at + 4);
+    const uint32_t done = kq_load_word(bytes + t->status_at + 8);
+    const uint32_t zero = kq_load_word(bytes + t->status_at + 12);
+    char asked[64];
+    if (lowest != known->lowest_bad || bad != known->bad_count || done != known->done_count ||
+        zero != known->zero) {
+        return kq_fail(errors, KQ_ERROR_DRIVER,
+                       "%s of %" PRIu32 " blocks leaves status {0x%08" PRIX32 ", %" PRIu32
+                       ", %" PRIu32 ", %" PRIu32 "}, not {0x%08" PRIX32 ", %" PRIu32 ", %" PRIu32
+                       ", %" PRIu32 "}",
+                       t->output.step, t->G, lowest, bad, done, zero, known->lowest_bad,
+                       known->bad_count, known->done_count, known->zero);
+    }
+    snprintf(asked, sizeof asked, " of %" PRIu32 " blocks", t->G);
+    return judge_output(&t->output, bytes, asked, errors);
+}
+
+static kq_result judge_dots(const dot_test *t, const unsigned char *bytes, const kq_errors *errors)
+{
+    char asked[64];
+    snprintf(asked, sizeof asked, ", %" PRIu32 " x %" PRIu32 " of G = %" PRIu32 "%s",
+             t->repeat.count[0], t->repeat.count[1], t->G,
+             t->order == KQ_ORDER_PAIRWISE ? " in pairwise order" : "");
+    return judge_output(&t->output, bytes, asked, errors);
 }
 
 kq_result kq_self_test_verdict(const void *bytes, const char **step, const kq_errors *errors)
 {
     const char *first_wrong = NULL;
     kq_result result = judge_primitives(bytes, &first_wrong, errors);
-    result = result != KQ_OK ? result : judge_quantize(bytes, &first_wrong, errors);
-    result = result != KQ_OK
-                 ? result
-                 : judge_dot(bytes, 0, "sequential dot", known_sequential, &first_wrong, errors);
-    result = result != KQ_OK
-                 ? result
-                 : judge_dot(bytes, 1, "pairwise dot", known_pairwise, &first_wrong, errors);
-    for (unsigned i = 0; i < SHARED_DOTS && result == KQ_OK; i++) {
-        result = judge_dot(bytes, 2 + i, "dots of shared records", known_shared[i % TEST_RECORDS],
-                           &first_wrong, errors);
+    for (unsigned i = 0; i < QUANTIZE_TESTS && result == KQ_OK; i++) {
+        first_wrong = quantize_tests[i].output.step;
+        result = judge_quantize(&quantize_tests[i], bytes, errors);
+    }
+    for (unsigned i = 0; i < DOT_TESTS && result == KQ_OK; i++) {
+        first_wrong = dot_tests[i].output.step;
+        result = judge_dots(&dot_tests[i], bytes, errors);
     }
     if (step != NULL) {
         *step = result != KQ_OK ? first_wrong : NULL;

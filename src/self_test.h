@@ -4,9 +4,19 @@
 
 #include "plan.h"
 
-// One plan for the primitives and one for each of the operations that follow. Each reads what the
-// one before it wrote.
-enum { KQ_SELF_TEST_PLANS = 5 };
+// One plan for the primitives and one for each of the operations that follow. They read what those
+// before them wrote.
+enum { KQ_SELF_TEST_PLANS = 9 };
+
+// What a plan but the first writes, beside a status: the bytes that its answer is known of, from
+// the first to the last and those between, and their FNV-1a.
+typedef struct kq_self_test_output {
+    const char *step;
+    uint32_t at, bytes;
+    uint64_t known;
+} kq_self_test_output;
+
+const kq_self_test_output *kq_self_test_output_of(unsigned index);
 
 // Whether a pack that was created with these ops has all that the self-test takes, and the range is
 // a buffer's KQ_SELF_TEST_BYTES from range->view.offset on, a multiple of `alignment`.

@@ -31,6 +31,7 @@ static const char *const steps[] = {
     "quantize",
     "sequential dot",
     "pairwise dot",
+    "repeat of dots",
     "dots of shared records",
 };
 
@@ -40,16 +41,13 @@ enum {
     QUANTIZE = 12,
     SEQUENTIAL = 13,
     NO_STEP = -1,
-    // Items of a primitive, a and b, whose result comes last; status; results of the dots.
+    // Items of a primitive, a and b, whose result comes last; what the two quantize leave.
     ITEMS_END = 16 * KQ_KNOWN_ANSWER_COUNT,
-    STATUS_END = ITEMS_END + sizeof(kq_status),
-    RESULTS_END = STATUS_END + 4 * (2 + 32),
-    RECORDS_BYTES = 8 * KQ_Q8_K_BYTES,
+    STATUS_END = ITEMS_END + 2 * sizeof(kq_status),
 };
 
 static unsigned char input[KQ_SELF_TEST_BYTES];
 static unsigned char done[KQ_SELF_TEST_BYTES];  // right work
-static size_t records_at;                       // of the records, behind the values
 
 static int open_buffers(void **state)
 {
@@ -57,11 +55,18 @@ static int open_buffers(void **state)
     kq_self_test_input(input);
     memcpy(done, input, sizeof done);
     kq_self_test_reference(done);
-    records_at = RESULTS_END;
-    while (records_at < sizeof done && done[records_at] == input[records_at]) {
-        records_at++;
+    return 0;
+}
+
+static int step_by_name(const char *name)
+{
+    for (int step = 0; step < STEPS; step++) {
+        if (strcmp(steps[step], name) == 0) {
+            return step;
+        }
     }
-    return records_at + RECORDS_BYTES <= sizeof done ? 0 : -1;
+    fail_msg("no step has the name %s", name);
+    return NO_STEP;
 }
 
 // The step whose output a byte is.
@@ -70,11 +75,16 @@ static int step_of(size_t at)
     if (at < ITEMS_END) {
         return at % 16 >= 12 ? (int)kq_known_answers[at / 16][0] - 1 : NO_STEP;
     }
-    if (at < STATUS_END || (at >= records_at && at < records_at + RECORDS_BYTES)) {
+    if (at < STATUS_END) {
         return QUANTIZE;
     }
-    size_t dot = (at - STATUS_END) / 4;
-    return at < RESULTS_END ? SEQUENTIAL + (int)(dot < 2 ? dot : 2) : NO_STEP;
+    for (unsigned i = 1; i < KQ_SELF_TEST_PLANS; i++) {
+        const kq_self_test_output *output = kq_self_test_output_of(i);
+        if (at >= output->at && at - output->at < output->bytes) {
+            return step_by_name(output->step);
+        }
+    }
+    return NO_STEP;
 }
 
 // What the verdict says of bytes, in all its ways.
@@ -108,11 +118,10 @@ static void test_right_work(void **state)
     report said;
     check_verdict(done, NO_STEP, &said);
     assert_int_equal(kq_self_test_verdict(done, NULL, NULL), KQ_OK);
-    // The work reads nothing that it wrote before: once more gives the same, but for the status,
-    // which counts on.
+    // Once more gives the same, but for the statuses, which count on.
     unsigned char again[KQ_SELF_TEST_BYTES];
     memcpy(again, done, sizeof again);
-    memcpy(again + ITEMS_END, input + ITEMS_END, sizeof(kq_status));
+    memcpy(again + ITEMS_END, input + ITEMS_END, STATUS_END - ITEMS_END);
     kq_self_test_reference(again);
     assert_memory_equal(again, done, sizeof done);
 }
@@ -130,9 +139,13 @@ static void test_input(void **state)
     for (size_t i = 0; i < KQ_KNOWN_ANSWER_COUNT; i++) {
         assert_int_not_equal(load_u32(input + 16 * i + 12), kq_known_answers[i][3]);
     }
-    for (size_t i = 0; i < 34; i++) {
-        assert_int_not_equal(load_u32(input + STATUS_END + 4 * i),
-                             load_u32(done + STATUS_END + 4 * i));
+    for (unsigned i = 1; i < KQ_SELF_TEST_PLANS; i++) {
+        const kq_self_test_output *output = kq_self_test_output_of(i);
+        for (uint32_t k = 0; k < output->bytes; k++) {
+            assert_int_equal(input[output->at + k], 0xA5);
+        }
+        assert_true(fnv1a64(input + output->at, output->bytes) != output->known);
+        assert_true(fnv1a64(done + output->at, output->bytes) == output->known);
     }
 }
 
@@ -150,13 +163,12 @@ static void test_no_work(void **state)
     memcpy(bytes, done, ITEMS_END);
     check_verdict(bytes, QUANTIZE, &said);
     memcpy(bytes, done, STATUS_END);
-    check_verdict(bytes, QUANTIZE, &said);
-    memcpy(bytes + records_at, done + records_at, RECORDS_BYTES);
-    check_verdict(bytes, SEQUENTIAL, &said);
-    for (int dot = 0; dot < 3; dot++) {
-        memcpy(bytes + STATUS_END + 4 * dot, done + STATUS_END + 4 * dot, 4);
-        check_verdict(bytes, SEQUENTIAL + (dot < 1 ? 1 : 2), &said);
+    for (unsigned i = 1; i < KQ_SELF_TEST_PLANS; i++) {
+        const kq_self_test_output *output = kq_self_test_output_of(i);
+        check_verdict(bytes, step_by_name(output->step), &said);
+        memcpy(bytes + output->at, done + output->at, output->bytes);
     }
+    check_verdict(bytes, NO_STEP, &said);
 }
 
 // Each byte alone, in one bit; of what the steps wrote in every bit.
@@ -181,10 +193,12 @@ static void test_each_byte(void **state)
     for (int step = 0; step < PRIMITIVES; step++) {
         assert_true(counted[step] >= 4 * 4);
     }
-    assert_int_equal(counted[QUANTIZE], sizeof(kq_status) + RECORDS_BYTES);
-    assert_int_equal(counted[SEQUENTIAL], 4);
-    assert_int_equal(counted[SEQUENTIAL + 1], 4);
-    assert_int_equal(counted[SEQUENTIAL + 2], 4 * 32);
+    // With the bytes before and behind what begins or ends inside a word.
+    assert_int_equal(counted[QUANTIZE], 2 * sizeof(kq_status) + 3 + 9 * 293 + 4 * 292);
+    assert_int_equal(counted[SEQUENTIAL], 8);
+    assert_int_equal(counted[SEQUENTIAL + 1], 16);
+    assert_int_equal(counted[SEQUENTIAL + 2], 48 + 80);
+    assert_int_equal(counted[SEQUENTIAL + 3], 292 + 284);
 }
 
 // Of two wrong steps the first is named, whatever lies further on.
@@ -257,39 +271,51 @@ static void check_told(size_t at, uint32_t word, const char *text)
     assert_string_equal(said.reason, text);
 }
 
-static void test_report_of_operations(void **state)
+static void test_report_of_statuses(void **state)
 {
     (void)state;
-    const char *const quantize = "quantize of 8 legal blocks leaves status";
     const struct {
         uint32_t word, value;
-        const char *words;
+        const char *text;
     } cases[] = {
-        {0, 3, "{0x00000003, 0, 8, 0}"},
-        {1, 2, "{0xFFFFFFFF, 2, 8, 0}"},
-        {2, 7, "{0xFFFFFFFF, 0, 7, 0}"},
-        {3, 1, "{0xFFFFFFFF, 0, 8, 1}"},
+        {0, 3, "of 9 blocks leaves status {0x00000003, 1, 9, 0}, not {0x00000008, 1, 9, 0}"},
+        {1, 2, "of 9 blocks leaves status {0x00000008, 2, 9, 0}, not {0x00000008, 1, 9, 0}"},
+        {2, 7, "of 9 blocks leaves status {0x00000008, 1, 7, 0}, not {0x00000008, 1, 9, 0}"},
+        {3, 1, "of 9 blocks leaves status {0x00000008, 1, 9, 1}, not {0x00000008, 1, 9, 0}"},
+        {4, 3, "of 4 blocks leaves status {0x00000003, 2, 4, 0}, not {0x00000002, 2, 4, 0}"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[256];
-        snprintf(text, sizeof text, "%s %s, not {0xFFFFFFFF, 0, 8, 0}", quantize, cases[i].words);
+        snprintf(text, sizeof text, "quantize %s", cases[i].text);
         check_told(ITEMS_END + 4 * cases[i].word, cases[i].value, text);
     }
-    check_told(STATUS_END, 0, "sequential dot: dot 0 is 0x00000000 on this driver, not 0x44AED1CE");
-    check_told(STATUS_END + 4, 0x44AED1CE,
-               "pairwise dot: dot 1 is 0x44AED1CE on this driver, not 0x44AED1CC");
-    check_told(STATUS_END + 8, 1,
-               "dots of shared records: dot 2 is 0x00000001 on this driver, not 0xC28E5963");
-    check_told(RESULTS_END - 4, 0x7FC00000,
-               "dots of shared records: dot 33 is 0x7FC00000 on this driver, not 0x410513ED");
-    uint64_t right = fnv1a64(done + records_at, RECORDS_BYTES);
-    unsigned char wrong[RECORDS_BYTES];
-    char text[256];
-    memcpy(wrong, done + records_at, sizeof wrong);
-    store_u32(wrong, 0x7FC00000);
-    snprintf(text, sizeof text, "quantize: FNV-1a of the records is 0x%016llX, not 0x%016llX",
-             (unsigned long long)fnv1a64(wrong, sizeof wrong), (unsigned long long)right);
-    check_told(records_at, 0x7FC00000, text);
+}
+
+static void test_report_of_outputs(void **state)
+{
+    (void)state;
+    static const char *const asked[KQ_SELF_TEST_PLANS] = {
+        [1] = "quantize of 9 blocks",
+        [2] = "quantize of 4 blocks",
+        [3] = "sequential dot, 1 x 1 of G = 8",
+        [4] = "pairwise dot, 2 x 1 of G = 301",
+        [5] = "repeat of dots, 3 x 3 of G = 3",
+        [6] = "repeat of dots, 5 x 2 of G = 3",
+        [7] = "dots of shared records, 10 x 7 of G = 5",
+        [8] = "dots of shared records, 10 x 7 of G = 5",
+    };
+    for (unsigned i = 1; i < KQ_SELF_TEST_PLANS; i++) {
+        const kq_self_test_output *output = kq_self_test_output_of(i);
+        static unsigned char wrong[KQ_SELF_TEST_BYTES];
+        char text[256];
+        memcpy(wrong, done + output->at, output->bytes);
+        store_u32(wrong + output->bytes - 4, 0x7FC00001);
+        snprintf(text, sizeof text, "%s%s: FNV-1a of what it wrote is 0x%016llX, not 0x%016llX",
+                 asked[i], i == 4 || i == 6 || i == 8 ? " in pairwise order" : "",
+                 (unsigned long long)fnv1a64(wrong, output->bytes),
+                 (unsigned long long)output->known);
+        check_told(output->at + output->bytes - 4, 0x7FC00001, text);
+    }
 }
 
 int main(void)
@@ -301,7 +327,8 @@ int main(void)
         cmocka_unit_test(test_each_byte),
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_report_of_primitives),
-        cmocka_unit_test(test_report_of_operations),
+        cmocka_unit_test(test_report_of_statuses),
+        cmocka_unit_test(test_report_of_outputs),
     };
     return cmocka_run_group_tests_name("answers", tests, open_buffers, NULL) == 0 ? EXIT_SUCCESS
                                                                                   : EXIT_FAILURE;

@@ -9,10 +9,10 @@ import struct
 from fractions import Fraction
 
 from oracle_definition import (
-    F32_UNIT, NAN, Q4K_BYTES, Q8K_BYTES, SIGN, f16_to_f32, f32_add, f32_div, f32_mul,
-    f32_sub, f32_to_i8, f32_units, i32_to_f32, is_finite, is_infinite, is_nan, is_zero, quantize,
-    term)
-from oracle_vectors import bulk_line, bulk_q4k, bulk_values
+    F32_UNIT, INFINITY, NAN, Q4K_BYTES, SIGN, f16_to_f32, f32_add, f32_div, f32_mul, f32_sub,
+    f32_to_i8, f32_units, i32_to_f32, is_finite, is_infinite, is_nan, is_zero, pairwise,
+    quantize_block, sequential, term)
+from oracle_vectors import SplitMix64, bulk_values, fnv1a64
 
 WORD = 0xFFFFFFFF
 
@@ -209,25 +209,87 @@ def judge_table(text):
     return len(rows), faults
 
 
-def exact_constants():
-    """Of the operands values(seed = 1) and q4(seed = 2), 8 records each."""
-    _, _, digest, sequential, pairwise = bulk_line(1, 8)
-    lhs = bulk_q4k(2, 8)
-    _, records = quantize(bulk_values(1, 8))
-    shared = [term(lhs[at : at + Q4K_BYTES], records[:Q8K_BYTES])
-              for at in range(0, len(lhs), Q4K_BYTES)]
-    return {"known_records": [int(digest, 16)], "known_sequential": [int(sequential, 16)],
-            "known_pairwise": [int(pairwise, 16)], "known_shared": shared}
+# --- The operations ------------------------------------------------------------------------------
+
+LHS_BYTES, RECORD_STRIDE = 1152, 293
+
+
+def finite_f16(byte):
+    """A byte that is no upper one of an infinite f16 or a NaN."""
+    return byte ^ 0x40 if byte & 0x7C == 0x7C else byte
+
+
+def placed(size, pieces):
+    """What is left of poison by pieces of bytes at offsets."""
+    data = bytearray(b"\xA5" * size)
+    for at, piece in pieces:
+        data[at : at + len(piece)] = piece
+    return bytes(data)
+
+
+def quantized(blocks):
+    """(status words, records) of blocks of 256 words."""
+    reasons, records = zip(*map(quantize_block, blocks))
+    bad = [g for g, reason in enumerate(reasons) if reason]
+    return [min(bad, default=WORD), len(bad), len(records), 0], records
+
+
+Dots = collections.namedtuple(
+    "Dots", "step size skip fold G lhs_stride rhs_stride count lhs_step rhs_step result_step")
+
+DOTS = [
+    Dots("sequential dot", 8, 1, sequential, 8, Q4K_BYTES, 1, (1, 1), (0, 0), (0, 0), (0, 0)),
+    Dots("pairwise dot", 16, 3, pairwise, 301, 1, 0, (2, 1), (31, 0), (1, 0), (5, 0)),
+    Dots("repeat of dots", 48, 0, sequential, 3, 147, 1, (3, 3), (7, 31), (1, 2), (5, 17)),
+    Dots("repeat of dots", 80, 2, pairwise, 3, 150, 1, (5, 2), (31, 7), (1, 2), (17, 5)),
+    Dots("dots of shared records", 292, 1, sequential, 5, Q4K_BYTES, 1, (10, 7), (1, 13), (0, 0),
+         (4, 41)),
+    Dots("dots of shared records", 284, 2, pairwise, 5, Q4K_BYTES, 1, (10, 7), (13, 1), (0, 0),
+         (28, 4)),
+]  # of rhs stride and steps are counted in records
+
+
+def exact_results(dots, lhs, records):
+    """The results of some dots, at their offsets."""
+    def along(stride, step, i, j):
+        return [g * stride + i * step[0] + j * step[1] for g in range(dots.G)]
+
+    for j in range(dots.count[1]):
+        for i in range(dots.count[0]):
+            left = along(dots.lhs_stride, dots.lhs_step, i, j)
+            right = along(dots.rhs_stride, dots.rhs_step, i, j)
+            terms = [term(lhs[at : at + Q4K_BYTES], records[g]) for at, g in zip(left, right)]
+            yield (dots.skip + i * dots.result_step[0] + j * dots.result_step[1],
+                   struct.pack("<I", dots.fold(terms)))
+
+
+def exact_outputs():
+    """[(step, FNV-1a)] of what the operations write, and the statuses of quantize."""
+    values = list(struct.unpack(f"<{256 * 5}I", bulk_values(1, 5)))[:1125]
+    values[-1] = INFINITY + 1  # a NaN
+    levels = 0x80000000, 0x02FE0001, 0x82FE0000, 0xFF800000
+    lhs = bytes(map(finite_f16, SplitMix64(2).bytes(LHS_BYTES)))
+    first, records = quantized([values[13 * g :: 4][:256] for g in range(9)])
+    second, level_records = quantized([[level] * 256 for level in levels])
+    outputs = [
+        ("quantize", placed(2640, [(3 + RECORD_STRIDE * g, r) for g, r in enumerate(records)])),
+        ("quantize", b"".join(level_records)),
+    ] + [(dots.step, placed(dots.size, exact_results(dots, lhs, records))) for dots in DOTS]
+    return [(step, fnv1a64(data)) for step, data in outputs], [first, second]
 
 
 def judge_constants(text):
     """(constants, faults) of src/self_test.c."""
-    faults, count = [], 0
-    for name, exact in exact_constants().items():
-        found = re.search(rf"\b{name}(?:\[\w+\])? = ([^;]*);", text)
-        given = [int(word, 16) for word in re.findall(r"0x[0-9A-Fa-f]+", found[1])] if found else []
-        count += len(given)
-        if given != exact:
-            faults.append(f"{name}: {[f'0x{word:08X}' for word in given]}, "
-                          f"exactly {[f'0x{word:08X}' for word in exact]}")
-    return count, faults
+    outputs, statuses = exact_outputs()
+    given = [(step, int(known, 16)) for step, known in
+             re.findall(r'\.output = \{"([^"]*)", [^}]*\bUINT64_C\((0x[0-9A-F]{16})\)\}', text)]
+    stated = [[int(word) for word in words.split(",")]
+              for words in re.findall(r"\.known_status = \{([^}]*)\}", text)]
+    faults = [f"{step}: 0x{was:016X}, exactly 0x{known:016X}"
+              for (_, was), (step, known) in zip(given, outputs) if was != known]
+    if [step for step, _ in given] != [step for step, _ in outputs]:
+        faults.append(f"outputs of {[step for step, _ in given]}, "
+                      f"not {[step for step, _ in outputs]}")
+    if stated != statuses:
+        faults.append(f"statuses {stated}, exactly {statuses}")
+    return len(given) + len(stated), faults
