@@ -22,24 +22,27 @@ enum {
     // next byte of a word. The last value of the last block is a NaN, which no other block has.
     BLOCKS = 9,
     VALUE_STRIDE = 4 * 5,
-    BLOCK_STRIDE = 13 * 5,
-    VALUES = (BLOCKS - 1) * 13 + ((int)KQ_BLOCK - 1) * 4 + 1,
+    BLOCK_STRIDE = 9 * 5,
+    VALUES = (BLOCKS - 1) * 9 + ((int)KQ_BLOCK - 1) * 4 + 1,
     RECORD_STRIDE = KQ_Q8_K_BYTES + 1,
-    // Blocks of one value each: a zero, the smallest with a record, the largest without, infinity.
-    LEVEL_BLOCKS = 4,
+    LEVEL_BLOCKS = 5,  // of one value each
     LHS_BYTES = 8 * (int)KQ_Q4_K_BYTES,
 
-    STATUS_AT = KQ_KNOWN_ANSWER_COUNT * ITEM_BYTES,
+    // Known answers are records of lhs too, with their number, a subnormal, for d, and 0 for dmin.
+    TINY_LHS_AT = 30 * ITEM_BYTES,
+    LHS_AT = KQ_KNOWN_ANSWER_COUNT * ITEM_BYTES,
+    STATUS_AT = LHS_AT + LHS_BYTES,
     LEVEL_STATUS_AT = STATUS_AT + (int)sizeof(kq_status),
     RESULTS_AT = LEVEL_STATUS_AT + (int)sizeof(kq_status),
-    RESULTS_BYTES = 8 + 16 + 48 + 80 + 292 + 284,
+    RESULTS_BYTES = 8 + 16 + 48 + 80 + 64 + 292 + 284 + 128 + 128,
     RECORDS_AT = RESULTS_AT + RESULTS_BYTES,
     FIRST_RECORD_AT = RECORDS_AT + 3,
     RECORDS_BYTES = 3 + (BLOCKS - 1) * RECORD_STRIDE + (int)KQ_Q8_K_BYTES + 1,
     LEVEL_RECORDS_AT = RECORDS_AT + RECORDS_BYTES,
+    TINY_RECORD_AT = LEVEL_RECORDS_AT,
+    HUGE_RECORD_AT = LEVEL_RECORDS_AT + (int)KQ_Q8_K_BYTES,
     LEVEL_RECORDS_BYTES = LEVEL_BLOCKS * (int)KQ_Q8_K_BYTES,
-    LHS_AT = LEVEL_RECORDS_AT + LEVEL_RECORDS_BYTES,
-    LEVELS_AT = LHS_AT + LHS_BYTES,
+    LEVELS_AT = LEVEL_RECORDS_AT + LEVEL_RECORDS_BYTES,
     VALUES_AT = LEVELS_AT + 4 * LEVEL_BLOCKS,
     SCRATCH_AT = VALUES_AT,  // the dots need the values no more
     END = VALUES_AT + 5 * VALUES,
@@ -49,7 +52,9 @@ _Static_assert(END <= KQ_SELF_TEST_BYTES && STATUS_AT % 4 == 0 && RESULTS_BYTES 
                    RECORDS_BYTES % 4 == 0 && SCRATCH_AT % 4 == 0,
                "the self-test outgrows its bytes");
 
-static const uint32_t levels[LEVEL_BLOCKS] = {0x80000000u, 0x02FE0001u, 0x82FE0000u, 0xFF800000u};
+// The smallest magnitude with a record and the largest; zero; the largest too small, and infinity.
+static const uint32_t levels[LEVEL_BLOCKS] = {0x02FE0001u, 0xFF7FFFFFu, 0x80000000u, 0x82FE0000u,
+                                              0x7F800000u};
 
 // Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014.
 static uint64_t splitmix64(uint64_t *state)
@@ -60,11 +65,12 @@ static uint64_t splitmix64(uint64_t *state)
     return z ^ z >> 31;
 }
 
-// Exponents of values are 120 to 127. No two bytes of lhs are an f16 that is infinite or NaN, so a
-// record may start at any of them.
+// Exponents of values are 120 to 127; with this seed several quotients of their extremes are
+// rounded by their last bit, which says that something remains. No two bytes of lhs are an f16 that
+// is infinite or NaN, so a record may start at any of them.
 static void fill_operands(unsigned char *bytes)
 {
-    uint64_t state = 1;
+    uint64_t state = 48;
     for (unsigned i = 0; i < VALUES; i++) {
         uint32_t x = (uint32_t)splitmix64(&state);
         x = (x & 0x807FFFFFu) | (120u + (x >> 23 & 7u)) << 23;
@@ -113,7 +119,7 @@ typedef struct quantize_test {
 
 static const quantize_test quantize_tests[] = {
     {
-        .output = {"quantize", RECORDS_AT, RECORDS_BYTES, UINT64_C(0x407E8E4E21CDB770)},
+        .output = {"quantize", RECORDS_AT, RECORDS_BYTES, UINT64_C(0x1020F20392D82C3C)},
         .G = BLOCKS,
         .values_at = VALUES_AT,
         .records_at = FIRST_RECORD_AT,
@@ -124,7 +130,7 @@ static const quantize_test quantize_tests[] = {
         .known_status = {8, 1, 9, 0},
     },
     {
-        .output = {"quantize", LEVEL_RECORDS_AT, LEVEL_RECORDS_BYTES, UINT64_C(0xF4303DF0618F3075)},
+        .output = {"quantize", LEVEL_RECORDS_AT, LEVEL_RECORDS_BYTES, UINT64_C(0x7CFBCCA62FB5FEEE)},
         .G = LEVEL_BLOCKS,
         .values_at = LEVELS_AT,
         .records_at = LEVEL_RECORDS_AT,
@@ -132,76 +138,123 @@ static const quantize_test quantize_tests[] = {
         .stride = 4,
         .value_stride = KQ_BROADCAST,
         .record_stride = KQ_Q8_K_BYTES,
-        .known_status = {2, 2, 4, 0},
+        .known_status = {3, 2, 5, 0},
     },
 };
 
-// Dots of the records of the first quantize. Results begin `skip` bytes into the output; what lies
-// between them stays as it is. The repeats meet the record of the block that has none. Chunks of
-// the pairwise fold and workgroups of every kernel are several, and the last ones are not full.
+// Results begin `skip` bytes into the output; what lies between them stays as it is. The first two
+// repeats meet the record of the block that has none; others have subnormal terms, and infinite
+// ones. Chunks of the pairwise fold and workgroups of every kernel are several, and the last ones
+// are not full.
 typedef struct dot_test {
     kq_self_test_output output;
     unsigned skip;
     kq_order order;
     uint32_t G;
+    unsigned lhs_at, rhs_at;
     uint64_t lhs_stride, rhs_stride;
     kq_repeat repeat;
 } dot_test;
 
 static const dot_test dot_tests[] = {
     {
-        .output = {"sequential dot", RESULTS_AT, 8, UINT64_C(0xB7EB8F1B46306EC8)},
+        .output = {"sequential dot", RESULTS_AT, 8, UINT64_C(0x1FB20DA6B36C0B63)},
         .skip = 1,
         .order = KQ_ORDER_SEQUENTIAL,
         .G = 8,
+        .lhs_at = LHS_AT,
+        .rhs_at = FIRST_RECORD_AT,
         .lhs_stride = KQ_Q4_K_BYTES,
         .rhs_stride = RECORD_STRIDE,
         .repeat = {.count = {1, 1}},
     },
     {
-        .output = {"pairwise dot", RESULTS_AT + 8, 16, UINT64_C(0xA6DF23C240FE0C9F)},
+        .output = {"pairwise dot", RESULTS_AT + 8, 16, UINT64_C(0x4978EEDCA990799C)},
         .skip = 3,
         .order = KQ_ORDER_PAIRWISE,
         .G = 301,
+        .lhs_at = LHS_AT,
+        .rhs_at = FIRST_RECORD_AT,
         .lhs_stride = 1,
         .rhs_stride = KQ_BROADCAST,
         .repeat = {{2, 1}, {31, 0}, {RECORD_STRIDE, 0}, {5, 0}},
     },
     {
-        .output = {"repeat of dots", RESULTS_AT + 24, 48, UINT64_C(0x69529711640E8523)},
+        .output = {"repeat of dots", RESULTS_AT + 24, 48, UINT64_C(0x4F135EEADBB508FF)},
         .skip = 0,
         .order = KQ_ORDER_SEQUENTIAL,
         .G = 3,
+        .lhs_at = LHS_AT,
+        .rhs_at = FIRST_RECORD_AT,
         .lhs_stride = 147,
         .rhs_stride = RECORD_STRIDE,
         .repeat = {{3, 3}, {7, 31}, {RECORD_STRIDE, 2 * RECORD_STRIDE}, {5, 17}},
     },
     {
-        .output = {"repeat of dots", RESULTS_AT + 72, 80, UINT64_C(0xA403F3B7FB4919F3)},
+        .output = {"repeat of dots", RESULTS_AT + 72, 80, UINT64_C(0xC5B76D1D716CE463)},
         .skip = 2,
         .order = KQ_ORDER_PAIRWISE,
         .G = 3,
+        .lhs_at = LHS_AT,
+        .rhs_at = FIRST_RECORD_AT,
         .lhs_stride = 150,
         .rhs_stride = RECORD_STRIDE,
         .repeat = {{5, 2}, {31, 7}, {RECORD_STRIDE, 2 * RECORD_STRIDE}, {17, 5}},
     },
     {
-        .output = {"dots of shared records", RESULTS_AT + 152, 292, UINT64_C(0x51B9A5DF8D39686D)},
+        .output = {"repeat of dots", RESULTS_AT + 152, 64, UINT64_C(0x926AC4443483CCBB)},
+        .skip = 0,
+        .order = KQ_ORDER_SEQUENTIAL,
+        .G = 2,
+        .lhs_at = TINY_LHS_AT,
+        .rhs_at = TINY_RECORD_AT,
+        .lhs_stride = ITEM_BYTES,
+        .rhs_stride = KQ_BROADCAST,
+        .repeat = {{8, 2}, {7 * ITEM_BYTES, LHS_AT - TINY_LHS_AT}, {0, KQ_Q8_K_BYTES}, {4, 32}},
+    },
+    {
+        .output = {"dots of shared records", RESULTS_AT + 216, 292, UINT64_C(0xBE0DD38A8A3D7491)},
         .skip = 1,
         .order = KQ_ORDER_SEQUENTIAL,
         .G = 5,
+        .lhs_at = LHS_AT,
+        .rhs_at = FIRST_RECORD_AT,
         .lhs_stride = KQ_Q4_K_BYTES,
         .rhs_stride = RECORD_STRIDE,
         .repeat = {{10, 7}, {1, 13}, {0, 0}, {4, 41}},
     },
     {
-        .output = {"dots of shared records", RESULTS_AT + 444, 284, UINT64_C(0x10B9057B0E1D2796)},
+        .output = {"dots of shared records", RESULTS_AT + 508, 284, UINT64_C(0x8113EE6E32F0BFBA)},
         .skip = 2,
         .order = KQ_ORDER_PAIRWISE,
         .G = 5,
+        .lhs_at = LHS_AT,
+        .rhs_at = FIRST_RECORD_AT,
         .lhs_stride = KQ_Q4_K_BYTES,
         .rhs_stride = RECORD_STRIDE,
         .repeat = {{10, 7}, {13, 1}, {0, 0}, {28, 4}},
+    },
+    {
+        .output = {"dots of shared records", RESULTS_AT + 792, 128, UINT64_C(0x947D658A96ECA918)},
+        .skip = 0,
+        .order = KQ_ORDER_PAIRWISE,
+        .G = 2,
+        .lhs_at = TINY_LHS_AT,
+        .rhs_at = TINY_RECORD_AT,
+        .lhs_stride = ITEM_BYTES,
+        .rhs_stride = KQ_BROADCAST,
+        .repeat = {{16, 2}, {3 * ITEM_BYTES, 64 * ITEM_BYTES}, {0, 0}, {4, 64}},
+    },
+    {
+        .output = {"dots of shared records", RESULTS_AT + 920, 128, UINT64_C(0xFD412EF187EAE5E5)},
+        .skip = 0,
+        .order = KQ_ORDER_PAIRWISE,
+        .G = 2,
+        .lhs_at = LHS_AT,
+        .rhs_at = HUGE_RECORD_AT,
+        .lhs_stride = 1,
+        .rhs_stride = KQ_BROADCAST,
+        .repeat = {{16, 2}, {3, 400}, {0, 0}, {4, 64}},
     },
 };
 
@@ -243,8 +296,8 @@ static kq_operation test_operation(unsigned index, const kq_operand *range)
         .acc = KQ_ACCUMULATOR_F32,
         .order = t->order,
         .repeat = &t->repeat,
-        .operands[KQ_LHS] = operand(range, LHS_AT, lhs),
-        .operands[KQ_RHS] = operand(range, FIRST_RECORD_AT, rhs),
+        .operands[KQ_LHS] = operand(range, t->lhs_at, lhs),
+        .operands[KQ_RHS] = operand(range, t->rhs_at, rhs),
         .operands[KQ_RESULT] = operand(range, t->output.at + t->skip, none),
         .operands[KQ_SCRATCH] = operand(range, SCRATCH_AT, none),
     };
@@ -312,7 +365,9 @@ void kq_self_test_reference(unsigned char *bytes)
         const kq_operation operation = test_operation(i, &range);
         kq_status status = KQ_STATUS_PRESET;
         kq_shape shape;
-        kq_shape_make(&operation, NULL, &shape);
+        if (kq_shape_make(&operation, NULL, &shape) != KQ_OK) {
+            return;
+        }
         if (operation.op == KQ_OP_QUANTIZE) {
             kq_reference_quantize(&shape, bytes, bytes, &status);
             unsigned char *out = bytes + quantize_tests[i - 1].status_at;

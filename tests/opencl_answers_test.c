@@ -98,10 +98,10 @@ static void test_places(void **state)
     } parts[] = {
         {"primitive", 1},
         {"quantize", 2},
-        {"quantized_dot_terms", 4},
-        {"quantized_dot_terms_shared", 2},
-        {"quantized_dot_sequential", 3},
-        {"quantized_dot_pairwise", 4},
+        {"quantized_dot_terms", 5},
+        {"quantized_dot_terms_shared", 4},
+        {"quantized_dot_sequential", 4},
+        {"quantized_dot_pairwise", 6},
     };
     static const size_t offsets[] = {0, 4, 404};
     fixture *f = *state;
@@ -165,7 +165,7 @@ static void test_events(void **state)
         const wrapped_launch *launches = e->wrapped.launches;
         unsigned count = e->wrapped.launch_count;
         assert_non_null(event);
-        assert_int_equal(count, 16);
+        assert_int_equal(count, 22);
         for (unsigned k = 0; k < count; k++) {
             assert_ptr_equal(launches[k].queue, queue);
             assert_int_equal(launches[k].wait_count, 1);

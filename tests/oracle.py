@@ -75,9 +75,11 @@ def run_draw(arguments):
 
 def run_answers(arguments):
     wrong = 0
-    for path, judge, what in (arguments.table, judge_table, "known answers"), \
-            (arguments.constants, judge_constants, "constants"):
-        count, faults = judge(path.read_text(encoding="utf-8"))
+    table = arguments.table.read_text(encoding="utf-8")
+    constants = arguments.constants.read_text(encoding="utf-8")
+    for path, (count, faults), what in \
+            (arguments.table, judge_table(table), "known answers"), \
+            (arguments.constants, judge_constants(constants, table), "constants"):
         for fault in faults[:SHOWN]:
             print(f"{path.name}: {fault}")
         print(f"{path.name}: {count} {what}, {len(faults)} faults")
