@@ -1,12 +1,17 @@
 #!/usr/bin/env python3
 """Seeds the faults of mutants/*.txt one by one and sees that each is noticed.
 
-usage: mutants.py BUILD [--only=GLOB] [--third=0|1|2] [--jobs=N] [--list]
+usage: mutants.py BUILD [--only=GLOB] [--jobs=N] [--list]
 
 BUILD is an up-to-date build folder. Of the library only the objects and kernels that a fault is in
 are made again, by the build's own commands; the tool and the tests, which judge them, are linked as
 they are. Prints a table and 'N of N killed'. Before that every command must pass with nothing
-changed. --third takes every third name, in alphabetical order, from that number on.
+changed.
+
+A mutant is a name and lines: `why` a driver or a kernel is wrong like that; the `file`; what it is
+shown `on`, a driver and, if not `kquant check`, a test with its arguments; the case or the test that
+must `kill` it, or a glob of them; the text replaced, behind `-`, and what comes in its place, behind
+`+`. A blank line ends it.
 
 Exit 0: all were killed. 1: one survived, or its text isn't in its file exactly once, or it does
 not compile. 77: a program or a driver is missing.
@@ -172,7 +177,6 @@ class Build:
         program = program_of(mutant.on)
         again = ' '.join(shlex.quote(str(made[o])) for o in dict.fromkeys(objects))
         # Before the archives, whose objects of the same names are then left alone.
-        self.commands[program]
         made_program = folder / 'program'
         command = self.commands[program].replace(f'-o {program} ', f'-o {made_program} {again} ', 1)
         run_tool(command, self.folder)
@@ -193,7 +197,7 @@ PLACES = {'VECTORS': HERE / 'vectors', 'CONTRACT': ROOT / 'include/kquant/CONTRA
 def write_few(folder):
     folder.mkdir()
     for path in (HERE / 'vectors').glob('*.tsv'):
-        (folder / path.name).write_text(''.join(path.read_text().splitlines(True)[::25]))
+        (folder / path.name).write_text(''.join(path.read_text().splitlines(True)[1::25]))
     PLACES['FEW'] = folder
 
 
@@ -301,12 +305,10 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument('build')
     parser.add_argument('--only', default='*')
-    parser.add_argument('--third', type=int, choices=[0, 1, 2])
     parser.add_argument('--jobs', type=int, default=2)
     parser.add_argument('--list', action='store_true')
     options = parser.parse_args()
     mutants = sorted(read_list(), key=lambda m: m.name)
-    mutants = mutants if options.third is None else mutants[options.third::3]
     mutants = [m for m in mutants if fnmatch.fnmatchcase(m.name, options.only)]
     for mutant in mutants:
         mutant.mutated()
