@@ -1,4 +1,5 @@
-// Quantizes blocks to Q8_K records: 16 lanes a block, 16 values a lane.
+// Quantizes blocks to Q8_K records: 16 lanes a block, 16 values a lane. A lane writes the codes that it
+// makes, and needs but the last of the lane before.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "prelude.glsl"
@@ -21,7 +22,19 @@ KQ_DEFINE_STORE(store_record, records)
 
 shared uint keys[KQ_LANES];
 shared uint sums[KQ_LANES];
-shared uint words[BLOCKS * 73u];
+shared uint lasts[KQ_LANES];
+
+// What a word of the buffer holds of two words of a record that starts `bits` bits inside a word.
+uint straddle(uint before, uint word, uint bits)
+{
+    return (word << bits) | ((before >> 1) >> (31u - bits));
+}
+
+// The sums of two lanes as a word of the record.
+uint pair(uint low, uint high)
+{
+    return (low & 0xFFFFu) | (high << 16);
+}
 
 void main()
 {
@@ -49,39 +62,40 @@ void main()
     uint inverse = kq_inverse(key);
     uint legal = kq_is_legal(key, inverse);
     inverse = legal != 0u ? inverse : 0u;
+    uint codes[4];
     uint sum = 0u;
     for (uint k = 0u; k < 4u; k++) {
-        uint codes = kq_code(value[4u * k], inverse) | (kq_code(value[4u * k + 1u], inverse) << 8) |
-                     (kq_code(value[4u * k + 2u], inverse) << 16) |
-                     (kq_code(value[4u * k + 3u], inverse) << 24);
-        sum += kq_sum_i8x4(codes);
-        words[slot * 73u + 1u + lane * 4u + k] = codes;
+        codes[k] = kq_code(value[4u * k], inverse) | (kq_code(value[4u * k + 1u], inverse) << 8) |
+                   (kq_code(value[4u * k + 2u], inverse) << 16) |
+                   (kq_code(value[4u * k + 3u], inverse) << 24);
+        sum += kq_sum_i8x4(codes[k]);
     }
     sums[KQ_LANE] = sum;
-    if (lane == 0u) {
-        words[slot * 73u] = legal != 0u ? kq_ds(inverse) : KQ_F32_NAN;
-    }
-    barrier();
-    if (lane < 8u) {
-        uint first = slot * KQ_LANES_PER_BLOCK + 2u * lane;
-        words[slot * 73u + 65u + lane] = (sums[first] & 0xFFFFu) | (sums[first + 1u] << 16);
-    }
+    lasts[KQ_LANE] = codes[3];
     barrier();
 
     if (in_range != 0u) {
-        // 73 words lie in 74 of the buffer's where the record starts inside a word.
+        // 73 words lie in 74 of the buffer's where the record starts inside a word: what of each
+        // doesn't fit goes before the next.
         uint at = p.records_offset + g * p.records_stride;
         uint bits = (at & 3u) << 3;
-        for (uint k = lane; k < 74u; k += KQ_LANES_PER_BLOCK) {
-            uint word = k < 73u ? words[slot * 73u + k] << bits : 0u;
-            uint mask = k < 73u ? 0xFFFFFFFFu : 0u;
-            if (k == 0u) {
-                mask = 0xFFFFFFFFu << bits;
-            } else if (bits != 0u) {
-                word |= words[slot * 73u + k - 1u] >> (32u - bits);
-                mask |= 0xFFFFFFFFu >> (32u - bits);
-            }
-            store_record((at >> 2) + k, word, mask);
+        uint before;
+        if (lane == 0u) {
+            before = legal != 0u ? kq_ds(inverse) : KQ_F32_NAN;
+            store_record(at >> 2, before << bits, 0xFFFFFFFFu << bits);
+        } else {
+            before = lasts[KQ_LANE - 1u];
+        }
+        for (uint k = 0u; k < 4u; k++) {
+            records[(at >> 2) + 1u + 4u * lane + k] = straddle(before, codes[k], bits);
+            before = codes[k];
+        }
+        if (lane <= 8u) {
+            uint first = slot * KQ_LANES_PER_BLOCK + 2u * lane;
+            before = lane == 0u ? lasts[first + 15u] : pair(sums[first - 2u], sums[first - 1u]);
+            uint word = lane < 8u ? pair(sums[first], sums[first + 1u]) : 0u;
+            store_record((at >> 2) + 65u + lane, straddle(before, word, bits),
+                         lane < 8u ? 0xFFFFFFFFu : ~(0xFFFFFFFFu << bits));
         }
         if (lane == 0u) {
             if (legal == 0u) {

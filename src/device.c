@@ -197,6 +197,12 @@ const kq_device_info *kq_device_get_info(const kq_device *device)
     return &device->info;
 }
 
+void kq_device_properties(const kq_device *device,
+                          void (*fn)(void *user, const char *name, const char *value), void *user)
+{
+    device->backend->properties(device, fn, user);
+}
+
 // --- Buffers
 
 kq_segment_run kq_buffer_run(const kq_buffer *buffer, uint64_t offset, uint64_t bytes)
@@ -567,6 +573,9 @@ kq_result kq_self_test(kq_device *device, const char **step)
         *step = NULL;
     }
     kq_result result = check_op(device, KQ_OP_SELF_TEST, "KQ_OP_SELF_TEST");
+    result = result != KQ_OK ? result : check_op(device, KQ_OP_QUANTIZE, "KQ_OP_QUANTIZE");
+    result =
+        result != KQ_OK ? result : check_op(device, KQ_OP_QUANTIZED_DOT, "KQ_OP_QUANTIZED_DOT");
     result = result != KQ_OK ? result : kq_buffer_create(device, KQ_SELF_TEST_BYTES, &buffer);
     if (result == KQ_OK && (bytes = malloc(KQ_SELF_TEST_BYTES)) == NULL) {
         result = kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for the self-test");

@@ -7,6 +7,9 @@
 
 typedef struct kq_backend kq_backend;
 
+// As in kq_device_properties.
+typedef void kq_property_fn(void *user, const char *name, const char *value);
+
 struct kq_device {
     const kq_backend *backend;
     void *self;  // the backend's own part
@@ -50,6 +53,9 @@ struct kq_backend {
     // nothing is left behind.
     kq_result (*open)(kq_device *device, uint32_t index, const kq_device_params *params);
     void (*close)(kq_device *device);
+
+    // What driver and device say of themselves, in the API's own names.
+    void (*properties)(const kq_device *device, kq_property_fn *fn, void *user);
 
     // Memory of one segment: a multiple of 4 bytes, at most capacity.segment_bytes.
     kq_result (*memory_create)(kq_device *device, uint64_t bytes, void **memory);

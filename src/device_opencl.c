@@ -35,6 +35,8 @@ typedef struct opencl_functions {
 
 typedef struct opencl_device {
     opencl_functions cl;
+    cl_platform_id platform;
+    cl_device_id id;
     cl_context context;
     cl_command_queue queue;
     kq_opencl *pack;
@@ -224,6 +226,60 @@ static void opencl_close(kq_device *device)
     free(d);
 }
 
+static void opencl_properties(const kq_device *device, kq_property_fn *fn, void *user)
+{
+    const opencl_device *d = device->self;
+#define NAMED(name)                                                                                \
+ {                                                                                                 \
+  name, #name                                                                                      \
+ }
+    static const struct {
+        cl_platform_info info;
+        const char *name;
+    } platform[] = {NAMED(CL_PLATFORM_NAME), NAMED(CL_PLATFORM_VENDOR), NAMED(CL_PLATFORM_VERSION)};
+    static const struct {
+        cl_device_info info;
+        const char *name;
+    } texts[] = {NAMED(CL_DEVICE_NAME),      NAMED(CL_DEVICE_VENDOR),
+                 NAMED(CL_DEVICE_VERSION),   NAMED(CL_DRIVER_VERSION),
+                 NAMED(CL_DEVICE_PROFILE),   NAMED(CL_DEVICE_OPENCL_C_VERSION),
+                 NAMED(CL_DEVICE_IL_VERSION)},
+      numbers[] = {NAMED(CL_DEVICE_TYPE),
+                   NAMED(CL_DEVICE_VENDOR_ID),
+                   NAMED(CL_DEVICE_ADDRESS_BITS),
+                   NAMED(CL_DEVICE_MAX_COMPUTE_UNITS),
+                   NAMED(CL_DEVICE_MAX_WORK_GROUP_SIZE),
+                   NAMED(CL_DEVICE_MAX_MEM_ALLOC_SIZE),
+                   NAMED(CL_DEVICE_GLOBAL_MEM_SIZE),
+                   NAMED(CL_DEVICE_LOCAL_MEM_SIZE),
+                   NAMED(CL_DEVICE_HOST_UNIFIED_MEMORY)};
+#undef NAMED
+    for (size_t i = 0; i < sizeof platform / sizeof *platform; i++) {
+        char *text = platform_text(&d->cl, d->platform, platform[i].info);
+        fn(user, platform[i].name, text != NULL ? text : "");
+        free(text);
+    }
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char *text = NULL;
+        kq_cl_device_text(d->cl.clGetDeviceInfo, d->id, texts[i].info, &text);
+        if (text != NULL) {
+            fn(user, texts[i].name, text);
+        }
+        free(text);
+    }
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        // Of 4 or 8 bytes; hosts with OpenCL are little-endian as their devices.
+        uint64_t number = 0;
+        char text[24];
+        if (d->cl.clGetDeviceInfo(d->id, numbers[i].info, sizeof number, &number, NULL) ==
+            CL_SUCCESS) {
+            snprintf(text, sizeof text, "%" PRIu64, number);
+            fn(user, numbers[i].name, text);
+        }
+    }
+    fn(user, "program", kq_opencl_program_text(d->pack));
+}
+
 static kq_result opencl_create_memory(const kq_device *device, uint64_t bytes, cl_mem *memory)
 {
     const opencl_device *d = device->self;
@@ -241,6 +297,8 @@ static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *
                             const kq_device_params *params)
 {
     opencl_device *d = device->self;
+    d->platform = e->platform;
+    d->id = e->device;
     cl_int code = CL_SUCCESS;
     cl_ulong max_bytes = 0;
     cl_ulong memory_bytes = 0;
@@ -517,6 +575,7 @@ const kq_backend kq_opencl_backend = {
     .list = opencl_list,
     .open = opencl_open,
     .close = opencl_close,
+    .properties = opencl_properties,
     .memory_create = opencl_memory_create,
     .memory_destroy = opencl_memory_destroy,
     .upload = opencl_upload,

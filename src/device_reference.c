@@ -38,6 +38,15 @@ static void reference_close(kq_device *device)
     (void)device;
 }
 
+static void reference_properties(const kq_device *device, kq_property_fn *fn, void *user)
+{
+    (void)device;
+#ifdef __VERSION__
+    fn(user, "compiler", __VERSION__);
+#endif
+    fn(user, "pointer bits", sizeof(void *) == 8 ? "64" : "32");
+}
+
 static kq_result reference_memory_create(kq_device *device, uint64_t bytes, void **memory)
 {
     // No malloc gives more, and checkers of memory report the attempt.
@@ -112,6 +121,7 @@ const kq_backend kq_reference_backend = {
     .list = reference_list,
     .open = reference_open,
     .close = reference_close,
+    .properties = reference_properties,
     .memory_create = reference_memory_create,
     .memory_destroy = reference_memory_destroy,
     .upload = reference_upload,

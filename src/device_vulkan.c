@@ -60,6 +60,7 @@ typedef struct vulkan_device {
     VULKAN_DEVICE_FUNCTIONS(FUNCTION_FIELD)
 #undef FUNCTION_FIELD
     kq_vulkan_instance instance;
+    VkPhysicalDevice physical_device;
     VkDevice handle;
     VkQueue queue;
     kq_vulkan *pack;
@@ -343,6 +344,12 @@ static kq_result need_staging(const kq_device *device)
 
 // --- Opening
 
+static void vulkan_properties(const kq_device *device, kq_property_fn *fn, void *user)
+{
+    const vulkan_device *d = device->self;
+    kq_vulkan_properties(&d->instance, d->physical_device, fn, user);
+}
+
 static void vulkan_close(kq_device *device)
 {
     vulkan_device *d = device->self;
@@ -502,6 +509,7 @@ static kq_result vulkan_open(kq_device *device, uint32_t index, const kq_device_
     }
     VkPhysicalDeviceProperties properties;
     VkPhysicalDevice physical_device = candidates[index].handle;
+    d->physical_device = physical_device;
     d->instance.vkGetPhysicalDeviceProperties(physical_device, &properties);
     d->instance.vkGetPhysicalDeviceMemoryProperties(physical_device, &d->memory_properties);
     d->atom_bytes = properties.limits.nonCoherentAtomSize;
@@ -761,6 +769,7 @@ const kq_backend kq_vulkan_backend = {
     .list = vulkan_list,
     .open = vulkan_open,
     .close = vulkan_close,
+    .properties = vulkan_properties,
     .memory_create = vulkan_memory_create,
     .memory_destroy = vulkan_memory_destroy,
     .upload = vulkan_upload,

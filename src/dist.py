@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Adds what the kernels' compilers made to the tarball of `meson dist`, which runs this.
 
-dist.py KQUANT.C API:MODULE...    writes generated/kquant.c and generated/API/MODULE
+dist.py KQUANT.C API:MODULE...    writes generated/kquant.c, generated/API/MODULE and
+                                  generated/commit, the commit that all of it is from
 """
 import os
 import shutil
@@ -23,6 +24,10 @@ def main():
     for folder, path in [('.', amalgamation), *modules]:
         (generated / folder).mkdir(parents=True, exist_ok=True)
         shutil.copy(path, generated / folder)
+    # As src/tool/meson.build asks for it.
+    commit = subprocess.run(['git', 'describe', '--always', '--dirty', '--abbrev=40', '--exclude=*'],
+                            cwd=os.environ['MESON_SOURCE_ROOT'], check=True, capture_output=True)
+    (generated / 'commit').write_bytes(commit.stdout)
 
 
 main()

@@ -19,8 +19,12 @@ FORMAT = 1
 
 NOTES = [
     'Words as in CONTRACT.md; include/kquant/device/params.h says what params mean. Files are named '
-    'from the folder of this one. All numbers are unsigned.',
-    'No feature and no extension is needed: Vulkan 1.0 or OpenCL 1.2, embedded profile included.',
+    'from the folder of this one. All numbers are unsigned. Strides and steps are taken as they are: '
+    'packed records are 144 or 292 bytes apart, packed blocks 1024 and values 4; 0 is the same one each '
+    'time.',
+    'No feature and no extension is needed of Vulkan 1.0, nor of OpenCL 1.2, embedded profile included, '
+    'for opencl_source. All modules are SPIR-V 1.0, which OpenCL takes from version 2.1 on, or with '
+    'cl_khr_il_program.',
     'Vulkan: bindings are storage buffers of set 0; params are push constants of 4 bytes at these '
     'offsets.',
     'OpenCL: a binding is three arguments of these indices: the buffer, then the first word of the '
@@ -28,14 +32,17 @@ NOTES = [
     'one kernel for devices of so many address bits, opencl_source is the same as OpenCL C.',
     'A bound range starts at a multiple of 4 bytes and goes on to the end of the 4-byte word of its '
     'last byte. An offset in params counts from its start; scratch is bound from its first word on. Of 0 '
-    'bytes it is not touched, so any range will do.',
+    'bytes it is not touched, so any range will do. limits: a range has at most range_bytes, and starts '
+    'at a multiple of range_alignment, in Vulkan also of minStorageBufferOffsetAlignment.',
     'workgroups is the product of its factors; a factor is the product of what it is `of`, divided by '
     '`per` and rounded up. A name is a param; {"doubled_above": [...], "of": name} is 1, doubled for '
-    'each number that the param is above. Products take 64 bits. Dispatch x times y workgroups with '
-    'x * y at least that many, and y as small as it can be; none of 0.',
+    'each number that the param is above. Products take 64 bits. Dispatch x times y workgroups, x within '
+    'the limit of its API (maxComputeWorkGroupCount[0]), with x * y at least that many and y as small as '
+    'it can be; where that is 0, none. In OpenCL the global size is x times the local size, and y.',
     'An operation is its passes in order. A pass takes the first of its kernels whose `where` holds '
-    'for the params. from_at, to_at, resumes and ends, and count of a dot, are 0 where nothing here sets '
-    'them.',
+    'for the params; `least` and `most` are inclusive, and all must hold. from_at, to_at, resumes and '
+    'ends, and count of a dot, are 0 where nothing here sets them, or the area they name is left out. '
+    'Dots that are cut along their records (kq_part) are left to the library.',
     'scratch is areas of words, one behind the other in this order; one whose `where` does not hold is '
     'left out, and takes no place. from_at and to_at of a pass name the areas whose first words they '
     'are. Scratch bytes are 4 times the words of all areas.',

@@ -32,6 +32,7 @@ struct kq_opencl {
     OPENCL_PACK_FUNCTIONS(KQ_CL_MEMBER)
     uint32_t ops;
     cl_program programs[KQ_KERNEL_COUNT];  // NULL: not asked for
+    const char *program_text;
 };
 
 // Kernels index bytes of a range in 32 bits; a range ends with a whole word. OpenCL limits the work
@@ -92,11 +93,13 @@ static kq_result check_device(const kq_opencl *pack, target *t)
 {
     cl_bool is_little_endian = CL_FALSE;
     size_t items = 0;
+    size_t sizes[8] = {0};  // by dimension, of which there are three everywhere
     kq_result result = check_version(pack, t);
     if (result != KQ_OK ||
         (result = GET_INFO(pack, t->device, CL_DEVICE_ENDIAN_LITTLE, &is_little_endian)) != KQ_OK ||
         (result = GET_INFO(pack, t->device, CL_DEVICE_ADDRESS_BITS, &t->address_bits)) != KQ_OK ||
         (result = GET_INFO(pack, t->device, CL_DEVICE_MAX_WORK_GROUP_SIZE, &items)) != KQ_OK ||
+        (result = GET_INFO(pack, t->device, CL_DEVICE_MAX_WORK_ITEM_SIZES, &sizes)) != KQ_OK ||
         (result = GET_INFO(pack, t->device, CL_DEVICE_LOCAL_MEM_SIZE, &t->local_bytes)) != KQ_OK ||
         (result = GET_INFO(pack, t->device, CL_DEVICE_COMPILER_AVAILABLE, &t->has_compiler)) !=
             KQ_OK) {
@@ -115,6 +118,11 @@ static kq_result check_device(const kq_opencl *pack, target *t)
         return kq_fail(&pack->errors, KQ_ERROR_UNSUPPORTED,
                        "CL_DEVICE_MAX_WORK_GROUP_SIZE is %zu; the kernels need %u", items,
                        (unsigned)KQ_LANES);
+    }
+    if (sizes[0] < KQ_LANES) {
+        return kq_fail(&pack->errors, KQ_ERROR_UNSUPPORTED,
+                       "CL_DEVICE_MAX_WORK_ITEM_SIZES begins with %zu; the kernels need %u",
+                       sizes[0], (unsigned)KQ_LANES);
     }
     return KQ_OK;
 }
@@ -164,12 +172,13 @@ done:
 typedef struct way {
     bool is_spirv;
     const char *options;
+    const char *text;
 } way;
 
 static const way ways[] = {
-    {true, ""},
-    {false, "-cl-std=CL1.2"},
-    {false, "-cl-std=CL1.2 -cl-opt-disable"},
+    {true, "", "SPIR-V"},
+    {false, "-cl-std=CL1.2", "source, -cl-std=CL1.2"},
+    {false, "-cl-std=CL1.2 -cl-opt-disable", "source, -cl-std=CL1.2 -cl-opt-disable"},
 };
 
 enum { WAY_COUNT = sizeof ways / sizeof *ways, REASON_BYTES = 512 };
@@ -301,6 +310,7 @@ static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_progra
         result = build(pack, t, stem, kernel, from, &pack->programs[index], &code, &keeper);
         if (result == KQ_OK) {
             *first = i;
+            pack->program_text = from->text;
             return KQ_OK;
         }
         if (!is_refusal(from, code)) {
@@ -385,6 +395,11 @@ kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack)
 fail:
     kq_opencl_destroy(&p);
     return result;
+}
+
+const char *kq_opencl_program_text(const kq_opencl *pack)
+{
+    return pack->program_text;
 }
 
 void kq_opencl_destroy(kq_opencl **pack)

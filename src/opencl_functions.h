@@ -23,6 +23,9 @@ kq_result kq_cl_fail(const kq_errors *errors, const char *call, cl_int code);
 cl_int kq_cl_device_text(cl_api_clGetDeviceInfo get, cl_device_id device, cl_device_info info,
                          char **text);
 
+// What the latest of the programs was made of: "SPIR-V", or "source" with the options.
+const char *kq_opencl_program_text(const kq_opencl *pack);
+
 // Enqueues the primitives of `count` items of four words at the start of buffer. For level 3, whose
 // callers ask for single steps.
 kq_result kq_opencl_primitives_enqueue(const kq_opencl *pack, cl_mem buffer, uint32_t count,

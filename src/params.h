@@ -3,8 +3,11 @@
 // include/kquant/device, for C, GLSL and OpenCL C: it needs no prelude, and a list makes the fields
 // of a struct of yours.
 //
-// An offset is in bytes from the start of the bound range, a stride or step in bytes; "at" is an
-// index of words in scratch. CONTRACT.md explains views and repeats.
+// An offset is in bytes from the start of the bound range; "at" is an index of words in scratch.
+// Strides and steps are bytes and taken as they are, without the defaults of kq_view: packed
+// records are 144 or 292 apart, packed blocks 1024 and their values 4, and 0 is the same one each
+// time. inner is the repeat's count[0], at least 1, and dots is count[0] * count[1]; CONTRACT.md
+// has the rest.
 #ifndef KQ_PARAMS_H
 #define KQ_PARAMS_H
 

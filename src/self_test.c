@@ -135,13 +135,13 @@ kq_result kq_self_test_check(uint32_t ops, const kq_operand *range, uint32_t ali
     }
     if (offset % alignment != 0) {
         return kq_fail(errors, KQ_ERROR_ARGUMENT,
-                       "range.offset is %" PRIu64 "; it must be a multiple of %" PRIu32, offset,
-                       alignment);
+                       "range begins at byte %" PRIu64 "; it must be a multiple of %" PRIu32,
+                       offset, alignment);
     }
     if (offset > range->buffer_bytes || range->buffer_bytes - offset < KQ_SELF_TEST_BYTES) {
         return kq_fail(errors, KQ_ERROR_ARGUMENT,
-                       "range.offset is %" PRIu64 "; KQ_SELF_TEST_BYTES, %u, from there on end "
-                       "past the buffer's %" PRIu64,
+                       "range begins at byte %" PRIu64 " and is KQ_SELF_TEST_BYTES, %u, long; it "
+                       "ends past its buffer's end at %" PRIu64,
                        offset, KQ_SELF_TEST_BYTES, range->buffer_bytes);
     }
     return KQ_OK;
@@ -251,13 +251,16 @@ static kq_result judge_quantize(const unsigned char *bytes, const char **step,
 {
     uint64_t records = fnv1a(bytes + RECORDS_AT, TEST_RECORDS * KQ_Q8_K_BYTES);
     const unsigned char *status = bytes + STATUS_AT;
-    uint32_t bad = kq_load_word(status + 4);
-    uint32_t done = kq_load_word(status + 8);
+    const uint32_t lowest = kq_load_word(status);
+    const uint32_t bad = kq_load_word(status + 4);
+    const uint32_t done = kq_load_word(status + 8);
+    const uint32_t zero = kq_load_word(status + 12);
     *step = "quantize";
-    if (bad != 0 || done != TEST_RECORDS || kq_load_word(status) != 0xFFFFFFFFu) {
+    if (lowest != 0xFFFFFFFFu || bad != 0 || done != TEST_RECORDS || zero != 0) {
         return kq_fail(errors, KQ_ERROR_DRIVER,
-                       "quantize of %d legal blocks: %" PRIu32 " are done and %" PRIu32 " bad",
-                       TEST_RECORDS, done, bad);
+                       "quantize of %d legal blocks leaves status {0x%08" PRIX32 ", %" PRIu32
+                       ", %" PRIu32 ", %" PRIu32 "}, not {0xFFFFFFFF, 0, %d, 0}",
+                       TEST_RECORDS, lowest, bad, done, zero, TEST_RECORDS);
     }
     return records == known_records
                ? KQ_OK

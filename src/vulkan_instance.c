@@ -2,6 +2,7 @@
 
 #include "device.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -190,6 +191,101 @@ void kq_vulkan_device_info(const kq_vulkan_instance *instance, VkPhysicalDevice 
         snprintf(info->driver, sizeof info->driver, "%s%s%s", driver.driverName,
                  driver.driverInfo[0] != '\0' ? ", " : "", driver.driverInfo);
     }
+}
+
+typedef struct property_writer {
+    kq_property_fn *fn;
+    void *user;
+} property_writer;
+
+static void write_number(const property_writer *to, const char *name, uint64_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "%" PRIu64, value);
+    to->fn(to->user, name, text);
+}
+
+static void write_hex(const property_writer *to, const char *name, uint32_t value)
+{
+    char text[24];
+    snprintf(text, sizeof text, "0x%08" PRIX32, value);
+    to->fn(to->user, name, text);
+}
+
+static void write_version(const property_writer *to, const char *name, uint32_t value)
+{
+    char text[48];
+    snprintf(text, sizeof text, "%" PRIu32 ".%" PRIu32 ".%" PRIu32, VK_API_VERSION_MAJOR(value),
+             VK_API_VERSION_MINOR(value), VK_API_VERSION_PATCH(value));
+    to->fn(to->user, name, text);
+}
+
+static void write_uuid(const property_writer *to, const char *name, const uint8_t *uuid)
+{
+    char text[2 * VK_UUID_SIZE + 1];
+    for (unsigned i = 0; i < VK_UUID_SIZE; i++) {
+        snprintf(text + 2 * i, 3, "%02x", uuid[i]);
+    }
+    to->fn(to->user, name, text);
+}
+
+// What 1.1 and 1.2 know.
+static void write_newer(const kq_vulkan_instance *instance, VkPhysicalDevice device,
+                        bool has_driver, const property_writer *to)
+{
+    VkPhysicalDeviceDriverProperties driver = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES,
+    };
+    VkPhysicalDeviceIDProperties id = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_ID_PROPERTIES,
+        .pNext = has_driver ? &driver : NULL,
+    };
+    VkPhysicalDeviceProperties2 properties = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+        .pNext = &id,
+    };
+    instance->vkGetPhysicalDeviceProperties2(device, &properties);
+    write_uuid(to, "deviceUUID", id.deviceUUID);
+    write_uuid(to, "driverUUID", id.driverUUID);
+    if (has_driver) {
+        char version[32];
+        const VkConformanceVersion *c = &driver.conformanceVersion;
+        snprintf(version, sizeof version, "%u.%u.%u.%u", c->major, c->minor, c->subminor, c->patch);
+        write_number(to, "driverID", (uint64_t)driver.driverID);
+        to->fn(to->user, "driverName", driver.driverName);
+        to->fn(to->user, "driverInfo", driver.driverInfo);
+        to->fn(to->user, "conformanceVersion", version);
+    }
+}
+
+void kq_vulkan_properties(const kq_vulkan_instance *instance, VkPhysicalDevice device,
+                          kq_property_fn *fn, void *user)
+{
+    const property_writer to = {fn, user};
+    VkPhysicalDeviceProperties properties;
+    instance->vkGetPhysicalDeviceProperties(device, &properties);
+    const VkPhysicalDeviceLimits *limits = &properties.limits;
+    fn(user, "deviceName", properties.deviceName);
+    write_hex(&to, "vendorID", properties.vendorID);
+    write_hex(&to, "deviceID", properties.deviceID);
+    write_hex(&to, "driverVersion", properties.driverVersion);
+    write_version(&to, "apiVersion", properties.apiVersion);
+    write_version(&to, "apiVersion of the instance", instance->api_version);
+    write_number(&to, "deviceType", (uint64_t)properties.deviceType);
+    write_uuid(&to, "pipelineCacheUUID", properties.pipelineCacheUUID);
+    if (instance->vkGetPhysicalDeviceProperties2 != NULL &&
+        properties.apiVersion >= VK_API_VERSION_1_1) {
+        write_newer(instance, device,
+                    instance->api_version >= VK_API_VERSION_1_2 &&
+                        properties.apiVersion >= VK_API_VERSION_1_2,
+                    &to);
+    }
+    write_number(&to, "maxStorageBufferRange", limits->maxStorageBufferRange);
+    write_number(&to, "minStorageBufferOffsetAlignment", limits->minStorageBufferOffsetAlignment);
+    write_number(&to, "maxComputeWorkGroupCount[0]", limits->maxComputeWorkGroupCount[0]);
+    write_number(&to, "maxComputeWorkGroupCount[1]", limits->maxComputeWorkGroupCount[1]);
+    write_number(&to, "nonCoherentAtomSize", limits->nonCoherentAtomSize);
+    write_number(&to, "largest buffer", kq_vulkan_max_buffer_bytes(instance, device));
 }
 
 uint64_t kq_vulkan_max_buffer_bytes(const kq_vulkan_instance *instance, VkPhysicalDevice device)

@@ -4,6 +4,8 @@
 
 #include "vulkan_call.h"
 
+#include "device.h"
+
 #include <stdbool.h>
 
 // clang-format off
@@ -47,6 +49,10 @@ kq_result kq_vulkan_instance_devices(const kq_vulkan_instance *instance, const k
 // All but the id.
 void kq_vulkan_device_info(const kq_vulkan_instance *instance, VkPhysicalDevice device,
                            kq_device_info *info);
+
+// What it says of itself, by the names of Vulkan's structs, and the limits that count here.
+void kq_vulkan_properties(const kq_vulkan_instance *instance, VkPhysicalDevice device,
+                          kq_property_fn *fn, void *user);
 
 // The largest buffer with memory of its own; UINT64_MAX where the driver can't say.
 uint64_t kq_vulkan_max_buffer_bytes(const kq_vulkan_instance *instance, VkPhysicalDevice device);

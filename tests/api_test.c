@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define NAN_BITS UINT32_C(0x7FC00000)
 #define MARK     UINT32_C(0xABABABAB)
@@ -521,13 +522,75 @@ static void test_repeats(void **state)
     }
 }
 
+// --- The self-test
+
+// The best of a few times, in ms: the machine may be busy.
+static double time_self_test(void)
+{
+    double best = 1e9;
+    for (int i = 0; i < 5; i++) {
+        struct timespec start, end;
+        const char *step = "none";
+        timespec_get(&start, TIME_UTC);
+        WORKS(kq_self_test(device, &step));
+        timespec_get(&end, TIME_UTC);
+        assert_null(step);
+        double ms = 1e3 * (double)(end.tv_sec - start.tv_sec) +
+                    1e-6 * (double)(end.tv_nsec - start.tv_nsec);
+        best = ms < best ? ms : best;
+    }
+    return best;
+}
+
+static void test_self_test(void **state)
+{
+    (void)state;
+    const kq_device_info *info = kq_device_get_info(device);
+    const char *step = "none";
+    WORKS(kq_self_test(device, NULL));
+    assert_int_equal(kq_self_test(NULL, &step), KQ_ERROR_ARGUMENT);
+    assert_null(step);
+    double ms = time_self_test();
+    print_message("self-test: %.2f ms\n", ms);
+    // What an engine waits for when it starts. Lavapipe takes less than a hundredth of that.
+    assert_true(info->api != KQ_API_VULKAN || strstr(info->name, "llvmpipe") == NULL || ms < 50);
+}
+
+// It is of all kernels.
+static void test_self_test_ops(void **state)
+{
+    (void)state;
+    static const char *const names[] = {
+        [KQ_OP_QUANTIZE] = "KQ_OP_QUANTIZE",
+        [KQ_OP_QUANTIZED_DOT] = "KQ_OP_QUANTIZED_DOT",
+        [KQ_OP_SELF_TEST] = "KQ_OP_SELF_TEST",
+    };
+    const uint32_t all = 1u << KQ_OP_QUANTIZE | 1u << KQ_OP_QUANTIZED_DOT | 1u << KQ_OP_SELF_TEST;
+    for (int op = KQ_OP_QUANTIZE; op <= KQ_OP_SELF_TEST; op++) {
+        kq_device *lesser = NULL;
+        const char *step = "none";
+        char ops[32];
+        const kq_device_params params = {
+            .device = kq_device_get_info(device)->id,
+            .ops = all & ~(1u << op),
+            .errors = report_errors(&said),
+        };
+        WORKS(kq_device_create(&params, &lesser));
+        snprintf(ops, sizeof ops, "ops = 0x%" PRIX32 ", ", params.ops);
+        REFUSES(kq_self_test(lesser, &step), "the device was created with", ops, names[op]);
+        assert_null(step);
+        kq_device_destroy(&lesser);
+    }
+}
+
 static int run_on(const char *name)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_buffers),        cmocka_unit_test(test_host_refusals),
         cmocka_unit_test(test_quantize_views), cmocka_unit_test(test_domain),
         cmocka_unit_test(test_adjacent),       cmocka_unit_test(test_dot_views),
-        cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_repeats),        cmocka_unit_test(test_self_test),
+        cmocka_unit_test(test_self_test_ops),
     };
     const kq_device_params params = {.device = name, .errors = report_errors(&said)};
     kq_result result = kq_device_create(&params, &device);

@@ -45,6 +45,7 @@ tarball=$(echo "$tmp"/clone/build/meson-dist/kquant-*.tar.xz)
 name=$(basename "$tarball" .tar.xz)
 tar -xf "$tarball"
 cmp clone/build/kquant.c "$name/generated/kquant.c"
+[ "$(cat "$name/generated/commit")" = "$(git -C clone rev-parse HEAD)" ] || die "it is of another commit"
 count=0
 for module in clone/build/shaders/*.base.spv clone/build/cl/*.base.*[24].spv; do
     case $module in
@@ -64,7 +65,7 @@ IFS=:
 for folder in $PATH; do
     for program in "$folder"/*; do
         case ${program##*/} in
-        glslang* | clang | clang-[0-9]* | clang++* | *llvm-spirv* | spirv-*) ;;
+        glslang* | clang | clang-[0-9]* | clang++* | opt | opt-[0-9]* | *llvm-spirv* | spirv-*) ;;
         *) [ -e "bin/${program##*/}" ] || ln -s "$program" bin/ ;;
         esac
     done
@@ -72,12 +73,14 @@ done
 unset IFS
 PATH=$tmp/bin
 export PATH
-for tool in glslangValidator clang clang-14 llvm-spirv llvm-spirv-14 spirv-opt; do
+for tool in glslangValidator clang clang-14 opt opt-14 llvm-spirv llvm-spirv-14 spirv-opt; do
     ! command -v "$tool" >/dev/null || die "$tool is still there"
 done
 
 quietly meson setup build "$name" --werror -Dvulkan=enabled -Dopencl=enabled -Dsamples=false
 quietly ninja -C build
+build/src/tool/kquant check --device=reference --filter='*.base.zeros' --json=report.json >log 2>&1 || :
+grep -qF "\"commit\": \"$(cat "$name/generated/commit")\"" report.json || die "a report is of another commit"
 quietly meson test -C build --no-rebuild --suite host
 grep -E '^(Ok|Fail|Skipped):' log | sed 's/  */ /'
 for module in build/shaders/*.spv build/cl/*.spv; do

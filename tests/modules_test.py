@@ -4,11 +4,14 @@
 usage: modules_test.py FOLDER_OR_FILE...
 
 Modules are *.spv, except *.long.spv, which the build strips to make them; *.base.cl are the same
-kernels as OpenCL C. Prints a line a module. Exit 1: a module breaks a rule, all together are too
-large, or there is none. Exit 77: a tool is missing.
+kernels as OpenCL C. Modules of 32-bit addresses must do what those of 64 bits do. Prints a line a
+module. Exit 1: a module breaks a rule, all together are too large, or there is none. Exit 77: a
+tool is missing.
 
 It first shows on small modules of its own that each rule can fail.
 """
+import itertools
+import re
 import shutil
 import struct
 import sys
@@ -24,13 +27,14 @@ MOST_BYTES = 400_000
 
 MOST_BUFFERS = 4
 MOST_INVOCATIONS = 128
-MOST_SHARED_BYTES = 16384
+MOST_SHARED_BYTES = {'vulkan': 16384, 'opencl': 1024}  # embedded profile
 MOST_PUSH_BYTES = 128
 
 CAPABILITIES = {
     'vulkan': {'Shader'},
-    'opencl': {'Kernel', 'Addresses', 'Linkage', 'Int64'},
+    'opencl': {'Kernel', 'Addresses', 'Linkage'},
 }
+WIDE_CAPABILITIES = {'Int64'}
 EXTENDED = {
     'GLSL.std.450': {'UMin', 'UMax'},
     'OpenCL.std': {'u_min', 'u_max'},
@@ -59,26 +63,23 @@ ARITHMETIC = set('''
     OpUGreaterThanEqual OpULessThan OpULessThanEqual OpUMod
 '''.split())
 
-# 64-bit integers are addresses and nothing else: how they may arise, and what may take them.
+# Only where addresses have 64 bits are there such integers, for the embedded profile leaves them
+# out. They are addresses and nothing else: how they may arise, and what may take them.
 WIDE_RESULTS = set('''
-    OpCompositeConstruct OpCompositeExtract OpConstant OpConstantComposite OpIAdd OpIMul OpLoad OpSelect
-    OpShiftLeftLogical OpTypeVector OpUConvert OpUndef
+    OpCompositeExtract OpConstant OpIAdd OpIMul OpLoad OpShiftLeftLogical OpTypeVector OpUConvert
 '''.split())
 WIDE_USERS = set('''
-    OpAccessChain OpCompositeConstruct OpCompositeExtract OpConstantComposite OpIAdd OpIMul OpInBoundsAccessChain
-    OpInBoundsPtrAccessChain OpPtrAccessChain OpSelect OpShiftLeftLogical OpTypeArray OpUConvert
+    OpAccessChain OpCompositeExtract OpIAdd OpIMul OpInBoundsAccessChain OpInBoundsPtrAccessChain
+    OpPtrAccessChain OpShiftLeftLogical OpTypeArray OpUConvert
 '''.split())
-# Where addresses have 32 bits, only the lengths of arrays are wider, and selects that clang leaves
-# behind for nobody to use.
-NARROW_RESULTS = {'OpConstant', 'OpSelect'}
-NARROW_USERS = {'OpTypeArray', 'OpSelect'}
 
 def check_declarations(module):
     version = struct.unpack_from('<I', module.path.read_bytes(), 4)[0]
     if version != 0x00010000:
         yield f'SPIR-V version 0x{version:08X}, not 1.0'
+    capabilities = CAPABILITIES[module.api] | (WIDE_CAPABILITIES if module.is_wide else set())
     for (capability,) in module.operands('OpCapability'):
-        if capability not in CAPABILITIES[module.api]:
+        if capability not in capabilities:
             yield f'capability {capability}'
     for (name,) in module.operands('OpExtension'):
         yield f'extension {name}'
@@ -105,7 +106,7 @@ def check_instructions(module):
             yield f'{opcode} {" ".join(operands)}'
         elif opcode == 'OpTypeInt' and operands[0] not in ('32', '64'):
             yield f'integers of {operands[0]} bits'
-        elif opcode == 'OpTypeInt' and operands[0] == '64' and module.api == 'vulkan':
+        elif opcode == 'OpTypeInt' and operands[0] == '64' and not module.is_wide:
             yield 'integers of 64 bits'
         elif opcode == 'OpExtInst':
             name = imports[operands[1]]
@@ -117,10 +118,7 @@ def check_instructions(module):
 
 
 def check_wide(module):
-    """64-bit integers of an OpenCL module."""
-    is_wide = 'Physical64' in module.operands('OpMemoryModel')[0]
-    results = WIDE_RESULTS if is_wide else NARROW_RESULTS
-    users = WIDE_USERS if is_wide else NARROW_USERS
+    """64-bit integers of a module that may have them."""
     types = {i.result for i in module.instructions
              if i.opcode == 'OpTypeInt' and i.operands[0] == '64'}
     types |= {i.result for i in module.instructions
@@ -130,10 +128,10 @@ def check_wide(module):
         if result and operands and operands[0] in types and opcode not in ('OpTypePointer',
                                                                            'OpTypeVector'):
             values.add(result)
-            if opcode not in results:
+            if opcode not in WIDE_RESULTS:
                 yield f'{opcode} gives 64 bits'
     for _, opcode, operands in module.instructions:
-        if opcode not in users and opcode not in ('OpName', 'OpDecorate'):
+        if opcode not in WIDE_USERS and opcode not in ('OpName', 'OpDecorate'):
             for operand in operands:
                 if operand in values:
                     yield f'{opcode} takes 64 bits'
@@ -142,8 +140,9 @@ def check_wide(module):
 def check_memory(module):
     """Buffers, shared memory and push constants."""
     shared = sum(module.size(t) for _, t in module.variables('Workgroup'))
-    if shared > MOST_SHARED_BYTES:
-        yield f'{shared} bytes of shared memory, over {MOST_SHARED_BYTES}'
+    most = MOST_SHARED_BYTES[module.api]
+    if shared > most:
+        yield f'{shared} bytes of shared memory, over {most}'
     if module.api == 'opencl':
         return
     bindings = set()
@@ -185,6 +184,12 @@ def check_valid(module):
         yield f'spirv-val: {(answer.stdout + answer.stderr).strip().splitlines()[0]}'
 
 
+def source_faults(text):
+    """Types of OpenCL C that the embedded profile leaves out, or that are float."""
+    return [f'type {name}' for name in dict.fromkeys(
+        re.findall(r'\b(?:half|float|double|u?long)(?:[1-9][0-9]?)?\b', text))]
+
+
 def faults(path):
     """What is wrong with a module, each fault once."""
     found = []
@@ -196,6 +201,56 @@ def faults(path):
     except ValueError as error:
         found.append(str(error))
     return list(dict.fromkeys(found))
+
+
+# --- That modules of 32-bit addresses, which no driver here runs, do what those of 64 bits do
+
+def without_widths(path):
+    """The functions of a module, where an address is a word like any other."""
+    module = Module(path)
+    names = {}
+    globals_count = 0
+    body = []
+    for result, opcode, operands in module.instructions:
+        if opcode == 'OpFunction' or body:
+            if opcode == 'OpUConvert':
+                names[result] = operands[1]
+                continue
+            body.append((result, opcode, operands))
+            names[result] = f'#{len(body)}'
+        elif opcode == 'OpTypeInt':
+            names[result] = 'int'
+        elif opcode == 'OpConstant':
+            names[result] = operands[1]
+        elif opcode in ('OpVariable', 'OpExtInstImport'):
+            globals_count += 1
+            names[result] = f'{opcode}{globals_count}'
+        elif result:
+            names[result] = f'{opcode}({" ".join(names.get(o, o) for o in operands)})'
+
+    def name(operand):
+        while operand in names:
+            operand = names[operand]
+        return operand
+
+    lines = [' '.join([name(result), opcode] + [name(o) for o in operands])
+             for result, opcode, operands in body]
+    return [re.sub(r' Aligned \d+$', '', line) for line in lines]
+
+
+def width_faults(paths):
+    """What differs between modules NAME.32.spv and NAME.64.spv, and which lack the other."""
+    found = {}
+    for path in paths:
+        match = re.fullmatch(r'(.+)\.(32|64)\.spv', path.name)
+        if match:
+            found.setdefault(match.group(1), {})[match.group(2)] = without_widths(path)
+    for stem, bodies in found.items():
+        pairs = itertools.zip_longest(bodies.get('32', []), bodies.get('64', []), fillvalue='none')
+        for narrow, wide in pairs:
+            if narrow != wide:
+                yield f'{stem}: "{narrow}" in 32 bits, "{wide}" in 64'
+                break
 
 
 # --- That each rule can fail
@@ -261,6 +316,10 @@ OpExecutionMode %kernel LocalSize 64 1 1
 %words = OpTypePointer CrossWorkgroup %uint
 %signature = OpTypeFunction %void %words %uint
 %two = OpConstant %ulong 2
+%length = OpConstant %uint 256
+%array = OpTypeArray %uint %length
+%local_array = OpTypePointer Workgroup %array
+%shared = OpVariable %local_array Workgroup
 %kernel = OpFunction %void None %signature
 %buffer = OpFunctionParameter %words
 %index = OpFunctionParameter %uint
@@ -278,16 +337,31 @@ OpFunctionEnd
 ASSEMBLY_FAULTS = (
     ('OpIAdd', 'OpUDiv', 'OpUDiv gives 64 bits'),
     ('OpIAdd', 'OpBitwiseXor', 'OpBitwiseXor gives 64 bits'),
+    ('%at =', '%which = OpULessThan %bool %index %index\n%some = OpSelect %ulong %which %wide %two\n'
+     '%at =', 'OpSelect gives 64 bits'),
     ('%at =', '%less = OpULessThan %bool %wide %two\n%at =', 'OpULessThan takes 64 bits'),
     ('%at =', 'OpBranch %next\n%next = OpLabel\n%phi = OpPhi %ulong %wide %entry\n%at =', 'OpPhi'),
-    ('Physical64', 'Physical32', 'OpUConvert gives 64 bits'),
+    ('Physical64', 'Physical32', 'capability Int64'),
+    ('Physical64', 'Physical32', 'integers of 64 bits'),
     ('u_max %value', 'u_mul_hi %value', 'u_mul_hi of OpenCL.std'),
     ('OpCapability Int64', 'OpCapability Int64\nOpCapability Float64', 'capability Float64'),
+    ('OpConstant %uint 256', 'OpConstant %uint 257', '1028 bytes of shared memory, over 1024'),
     ('LocalSize 64 1 1', 'ContractionOff', 'execution mode ContractionOff'),
     ('%std = ', 'OpExtension "SPV_KHR_float_controls"\n%std = ', 'extension "SPV_KHR_float'),
     ('%more = ', '%bits = OpBitCount %uint %value\n%more = ', 'OpBitCount'),
     ('%uint = ', 'OpDecorate %kernel FuncParamAttr Zext\nOpDecorate %at SaturatedConversion\n'
      '%uint = ', 'decoration SaturatedConversion'),
+)
+
+
+# What makes a module of 32-bit addresses of it.
+ASSEMBLY_NARROW = (
+    ('Physical64', 'Physical32'),
+    ('OpCapability Int64\n', ''),
+    ('%ulong = OpTypeInt 64 0\n', ''),
+    ('OpConstant %ulong 2', 'OpConstant %uint 2'),
+    ('%wide = OpUConvert %ulong %index\n', ''),
+    ('OpIAdd %ulong %wide %two', 'OpIAdd %uint %index %two'),
 )
 
 
@@ -309,6 +383,9 @@ def show_faults(folder):
     def assembly(name, source):
         return make(f'{name}.spvasm', source, 'spirv-as', '--target-env', 'spv1.0')
 
+    for text, expected in (('uint longer = 1u;', []), ('ulong4 x; float y;', ['type ulong4', 'type float'])):
+        if source_faults(text) != expected:
+            yield f'"{text}" as source: {source_faults(text)}'
     for kind, compiler, text, table in (('glsl', glsl, GLSL, GLSL_FAULTS),
                                         ('assembly', assembly, ASSEMBLY, ASSEMBLY_FAULTS)):
         found = faults(compiler(f'{kind}-sound', text))
@@ -319,6 +396,21 @@ def show_faults(folder):
             found = faults(compiler(f'{kind}-{number}', text.replace(old, new)))
             if not any(expected in fault for fault in found):
                 yield f'"{expected}" not found where it is: {found}'
+    narrow = ASSEMBLY
+    for old, new in ASSEMBLY_NARROW:
+        narrow = narrow.replace(old, new)
+    pair = [Path(assembly('copy.32', narrow)), Path(assembly('copy.64', ASSEMBLY))]
+    pair = [path.rename(path.with_name(path.name.replace('.spvasm', ''))) for path in pair]
+    found = faults(pair[0]) + list(width_faults(pair))
+    if found:
+        yield f'a module and its narrow form differ: {found}'
+    for text in (narrow.replace('OpIAdd', 'OpISub'), narrow.replace('Constant %uint 2', 'Constant %uint 3')):
+        assembly('other.32', text)
+        (folder / 'other.32.spvasm.spv').rename(pair[0])
+        if not list(width_faults(pair)):
+            yield f'a module and another do the same: {text}'
+    if not list(width_faults(pair[1:])):
+        yield 'a module does what none does'
 
 
 # --- The modules
@@ -344,11 +436,14 @@ def main():
             wrong += 1
             print(f'modules_test: {trouble}')
     total = modules = 0
-    for path in collect(sys.argv[1:]):
+    paths = collect(sys.argv[1:])
+    for path in paths:
         size = path.stat().st_size
         total += size
         if path.suffix == '.cl':
-            print(f'{size:7} {path.name}: source')
+            found = source_faults(path.read_text())
+            wrong += len(found)
+            print(f'{size:7} {path.name}: {"; ".join(found) or "source"}')
             continue
         modules += 1
         found = faults(path)
@@ -356,6 +451,9 @@ def main():
             found.append('no rules are written for this variant')
         wrong += len(found)
         print(f'{size:7} {path.name}: {"; ".join(found) or "sound"}')
+    for trouble in width_faults(paths):
+        wrong += 1
+        print(f'modules_test: {trouble}')
     print(f'{total:7} bytes in {modules} modules and their sources; '
           f'{len(GLSL_FAULTS) + len(ASSEMBLY_FAULTS)} faulty modules tried')
     if modules == 0:

@@ -128,7 +128,10 @@ static void lost_work_is_an_error(void **state)
     kq_buffer *result = create_buffer(NULL, 4, 0, 0);
     const kq_quantized_dot_args dot =
         dot_args(KQ_ORDER_SEQUENTIAL, lhs, quantize.records.buffer, 5, result);
+    const char *step = NULL;
     own.wrapped.loses_launches = true;
+    assert_int_equal(kq_self_test(own.device, &step), KQ_ERROR_DRIVER);
+    assert_string_equal(step, "f16 to f32");
     kq_result lost = kq_quantize(own.device, &quantize);
     own.wrapped.loses_launches = false;
     assert_int_equal(lost, KQ_ERROR_DRIVER);
@@ -171,7 +174,8 @@ static kq_result open_for_dot(void)
     return open_and_close(KQ_OP_QUANTIZED_DOT);
 }
 
-// Buffers, one quantize and one dot, whose result is known. KQ_OK, or the first result that isn't.
+// Buffers, one quantize and one dot, whose result is known, and the self-test. KQ_OK, or the first
+// result that isn't.
 static kq_result use_buffers(void)
 {
     static const uint64_t sizes[4] = {1024, 292, 144, 4};
@@ -204,6 +208,9 @@ static kq_result use_buffers(void)
         const float wanted = 1905.0f;
         assert_memory_equal(bytes, &wanted, 4);
     }
+    const char *step = NULL;
+    result = result != KQ_OK ? result : kq_self_test(own.device, &step);
+    assert_null(step);
     for (unsigned i = 0; i < 4; i++) {
         kq_buffer_destroy(&buffers[i]);
     }

@@ -489,6 +489,33 @@ static void test_programs(void **state)
     }
 }
 
+// Options that relax floats change no bit, wherever a driver may take them from, for device code
+// has no floats.
+static void test_relaxed_builds(void **state)
+{
+    fixture *f = *state;
+    engine *e = &f->engine;
+    kq_opencl *main_pack = e->pack;
+    kq_opencl_params params = engine_pack_params(e);
+    const size_t offsets[] = {1, 3, 4, 0};
+    e->wrapped.more_options = "-cl-fast-relaxed-math -cl-unsafe-math-optimizations -cl-mad-enable "
+                              "-cl-finite-math-only -cl-no-signed-zeros -cl-denorms-are-zero "
+                              "-cl-single-precision-constant";
+    engine_expect_ok(e, kq_opencl_create(&params, &e->pack));
+    for (size_t i = 0; i < f->options.vectors.dot_count; i++) {
+        check_dot_vector(e, &f->options.vectors.dot[i], KQ_ORDER_PAIRWISE, offsets, 0, e->queue);
+    }
+    for (size_t i = 0; i < f->options.vectors.quantize_count; i++) {
+        check_quantize_vector(e, &f->options.vectors.quantize[i], offsets, 0, e->queue);
+    }
+    kq_opencl_destroy(&e->pack);
+    e->wrapped.more_options = "-no-such-option";
+    params.program = KQ_OPENCL_PROGRAM_SOURCE;
+    assert_int_not_equal(kq_opencl_create(&params, &e->pack), KQ_OK);
+    e->wrapped.more_options = NULL;
+    e->pack = main_pack;
+}
+
 // --- One pack, four threads, each with a queue
 
 enum { THREADS = 4, ROUNDS = 50 };
@@ -592,6 +619,7 @@ int main(int argc, char **argv)
             cmocka_unit_test_teardown(test_unordered_neighbours, open_gate_at_last),
             cmocka_unit_test_teardown(test_neighbours_of_two_queues, open_gate_at_last),
             cmocka_unit_test(test_programs),
+            cmocka_unit_test(test_relaxed_builds),
             cmocka_unit_test(test_threads),
             cmocka_unit_test(test_close),
         };

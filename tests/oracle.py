@@ -8,6 +8,7 @@ import argparse
 import pathlib
 import sys
 
+from oracle_answers import judge_constants, judge_table
 from oracle_vectors import (
     COLUMNS, MASK64, bulk_line, difference, dot_line, quantize_line, write_vectors)
 from oracle_cases import bulk_cases, dot_cases, join, pack_blocks, quantize_cases
@@ -72,6 +73,18 @@ def run_draw(arguments):
     return 0
 
 
+def run_answers(arguments):
+    wrong = 0
+    for path, judge, what in (arguments.table, judge_table, "known answers"), \
+            (arguments.constants, judge_constants, "constants"):
+        count, faults = judge(path.read_text(encoding="utf-8"))
+        for fault in faults[:SHOWN]:
+            print(f"{path.name}: {fault}")
+        print(f"{path.name}: {count} {what}, {len(faults)} faults")
+        wrong += len(faults)
+    return 1 if wrong else 0
+
+
 def run_selftest(_):
     count = wrong = 0
     for claim, ours, contract in facts():
@@ -114,6 +127,8 @@ A vector file is tab-separated text, one case a line, `-` for empty bytes:
   oracle.py check tests/vectors              is every line of those files exactly right?
   oracle.py make tests/vectors/edges         write the hand-made cases again
   oracle.py draw /tmp/d --draws=50 --seed=7  50 random cases of each operation
+  oracle.py answers src/known_answers.h src/self_test.c
+                                             are the library's known answers right, and enough?
   oracle.py selftest                         does this file say what the contract says?
 
 Exit status: 0 all right, 1 something is wrong, 2 the command line is, 77 nothing to check.
@@ -148,6 +163,11 @@ Exit status: 0 all right, 1 something is wrong, 2 the command line is, 77 nothin
         "--seed", metavar="N", type=whole_number(0, MASK64), default=1,
         help="which cases, 0 to 2^64-1, 0x for hex (default %(default)s)",
     )
+    answers = command("answers", run_answers, "judge the known answers of the library's self-test")
+    answers.add_argument("table", metavar="KNOWN_ANSWERS_H", type=pathlib.Path,
+                         help="has the table kq_known_answers")
+    answers.add_argument("constants", metavar="SELF_TEST_C", type=pathlib.Path,
+                         help="has what the operations give")
     command("selftest", run_selftest, "hold this definition against facts the contract states")
     return parser
 

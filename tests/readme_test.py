@@ -34,6 +34,12 @@ extern cl_context context;
 extern cl_device_id cl_device;
 extern cl_mem cl_values, cl_records, cl_status;
 extern cl_command_queue queue;
+extern kq_device *device;
+extern const kq_vulkan *pack;
+extern VkBuffer test_buffer;
+extern VkDescriptorSet test_set;
+extern void *mapped;
+void submit_and_wait(void);
 '''
 
 

@@ -25,7 +25,9 @@ class Module:
                 operands = re.findall(r'"(?:[^"\\]|\\.)*"|\S+', match.group(3))
                 self.instructions.append(Instruction(match.group(1), match.group(2), operands))
         self.by_result = {i.result: i for i in self.instructions if i.result}
-        self.api = 'opencl' if self.operands('OpMemoryModel')[0][1] == 'OpenCL' else 'vulkan'
+        addressing, memory = self.operands('OpMemoryModel')[0]
+        self.api = 'opencl' if memory == 'OpenCL' else 'vulkan'
+        self.is_wide = addressing == 'Physical64'
 
     def operands(self, opcode):
         return [i.operands for i in self.instructions if i.opcode == opcode]

@@ -13,7 +13,7 @@ c_files=$(find include src samples tests -name '*.[ch]' | sort)
 clang-format-14 --dry-run --Werror $c_files || wrong=1
 texts=$(find . -path './build*' -prune -o -path ./.git -prune -o -path ./generated -prune -o -type f \
     \( -name '*.[ch]' -o -name '*.comp' -o -name '*.glsl' -o -name '*.cl' -o -name '*.py' \
-    -o -name '*.sh' -o -name '*.build' -o -name '*.md' -o -name '*.txt' \) -print)
+    -o -name '*.sh' -o -name '*.html' -o -name '*.build' -o -name '*.md' -o -name '*.txt' \) -print)
 for file in $texts; do
     if grep -nP '\t|[ \t]+$|.{131,}' "$file"; then
         echo "style_test: $file has a tab, a trailing blank or a long line"

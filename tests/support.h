@@ -20,6 +20,11 @@ typedef struct report {
 
 kq_errors report_errors(report *report);
 
+// --- The self-test
+
+// The step that is wrong by the verdict on a buffer read back, whose report is printed; or NULL.
+const char *judge_self_test(const unsigned char *bytes);
+
 // --- Bytes
 
 uint64_t draw(uint64_t *state);  // splitmix64

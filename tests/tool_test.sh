@@ -114,7 +114,7 @@ line()
 # --- The command itself
 
 run 0 --help
-says out 'usage: kquant' devices check bench quantize dot 'exit codes:' '  77 ' '  99 '
+says out 'usage: kquant' devices check report bench quantize dot 'exit codes:' '  77 ' '  99 '
 holds "stderr is not empty" test ! -s err
 run 0 help
 run 0 --version
@@ -124,7 +124,7 @@ says err 'usage: kquant'
 run 2 frobnicate
 says err frobnicate
 one_line_err
-for subcommand in devices check bench quantize dot; do
+for subcommand in devices check report bench quantize dot; do
     run 0 "$subcommand" --help
     says out "usage: kquant $subcommand" 'options:' 'examples:' "  kquant $subcommand"
     mv out help

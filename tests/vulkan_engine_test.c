@@ -77,6 +77,14 @@ static long resident_bytes(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
+// Calls fail once, at the count that *user has.
+static VkResult fail_once(void *user, const char *call, unsigned number)
+{
+    (void)call;
+    (void)number;
+    return --*(int *)user == 0 ? VK_ERROR_OUT_OF_DEVICE_MEMORY : VK_SUCCESS;
+}
+
 // --- Operations on random data, each with a set of its own
 
 enum { JOB_G = 20 };
@@ -198,6 +206,16 @@ static void run_jobs(job *jobs, int count, const kq_vulkan *const *packs, engine
 
 // --- Recording
 
+static void record_self_test(const kq_vulkan *pack, engine_lane *lane, const operand *o)
+{
+    const kq_vulkan_range range = {o->buffer, o->bytes, 0};
+    kq_self_test_input(o->host);
+    assert_int_equal(kq_vulkan_self_test_write_set(pack, &range, lane->set), KQ_OK);
+    VkCommandBuffer commands = lane_begin(lane, false);
+    assert_int_equal(kq_vulkan_self_test_record(pack, &range, lane->set, commands), KQ_OK);
+    lane_end(lane, false);
+}
+
 // Without the wrapped driver, which allocates.
 static void test_recording(void **state)
 {
@@ -218,12 +236,17 @@ static void test_recording(void **state)
     memcpy(before, pack, bytes);
     lane_open(&lane, e, &direct, pack);
     open_jobs(jobs, e, &direct, pack);
+    operand test = engine_make_operand(e, KQ_SELF_TEST_BYTES);
     calls = heap.calls;
     const kq_vulkan *const packs[JOBS] = {pack, pack, pack, pack};
     run_jobs(jobs, JOBS, packs, e, &lane);
+    record_self_test(pack, &lane, &test);
     assert_int_equal(heap.calls, calls);
     assert_memory_equal(pack, before, bytes);
+    engine_run(e, &direct, lane.primary);
+    assert_int_equal(kq_self_test_verdict(test.host, NULL, NULL), KQ_OK);
     free(before);
+    free(test.expected);
     close_jobs(jobs, e);
     lane_close(&lane);
     kq_vulkan_destroy(&pack);
@@ -249,6 +272,70 @@ static void test_two_packs(void **state)
     assert_int_equal(wrapped_vulkan_live(&e->wrapped),
                      live - 2 - (int)wrapped_vulkan_kernels(1u << KQ_OP_QUANTIZED_DOT));
     close_jobs(jobs, e);
+}
+
+// A pack with the layouts of an older one makes none, and leaves them to it; so does one that takes
+// them from there.
+static void test_shared_layouts(void **state)
+{
+    engine *e = *state;
+    const wrapped_vulkan *w = &e->wrapped;
+    kq_vulkan *young[2] = {NULL, NULL};
+    job jobs[JOBS];
+    operand test;
+    kq_vulkan_params params = engine_pack_params(e);
+    int live = wrapped_vulkan_live(w);
+    int kernels = (int)wrapped_vulkan_kernels(0);
+    int layouts[2] = {w->live[WRAPPED_VULKAN_DESCRIPTOR_SET_LAYOUT],
+                      w->live[WRAPPED_VULKAN_PIPELINE_LAYOUT]};
+    wrapped_vulkan_reset(&e->wrapped);
+    for (int i = 0; i < 2; i++) {
+        params.share_layouts = i == 0 ? e->pack : young[0];
+        assert_int_equal(kq_vulkan_create(&params, &young[i]), KQ_OK);
+        assert_true(kq_vulkan_set_layout(young[i]) == kq_vulkan_set_layout(e->pack));
+        assert_int_equal(wrapped_vulkan_live(w), live + (i + 1) * kernels);
+    }
+    assert_int_equal(wrapped_vulkan_calls(w, "vkCreateDescriptorSetLayout"), 0);
+    assert_int_equal(wrapped_vulkan_calls(w, "vkCreatePipelineLayout"), 0);
+    open_jobs(jobs, e, &e->vk, young[1]);
+    test = engine_make_operand(e, KQ_SELF_TEST_BYTES);
+    const kq_vulkan *const packs[JOBS] = {young[0], young[1], e->pack, young[1]};
+    run_jobs(jobs, JOBS, packs, e, &e->lane);
+    for (int i = 1; i >= 0; i--) {
+        record_self_test(young[i], &e->lane, &test);
+        engine_run(e, &e->vk, e->lane.primary);
+        assert_int_equal(kq_self_test_verdict(test.host, NULL, NULL), KQ_OK);
+        kq_vulkan_destroy(&young[i]);
+        assert_int_equal(w->live[WRAPPED_VULKAN_DESCRIPTOR_SET_LAYOUT], layouts[0]);
+        assert_int_equal(w->live[WRAPPED_VULKAN_PIPELINE_LAYOUT], layouts[1]);
+    }
+    assert_int_equal(wrapped_vulkan_calls(w, "vkDestroyDescriptorSetLayout"), 0);
+    assert_int_equal(wrapped_vulkan_calls(w, "vkDestroyPipelineLayout"), 0);
+    const kq_vulkan *const first[JOBS] = {e->pack, e->pack, e->pack, e->pack};
+    run_jobs(jobs, JOBS, first, e, &e->lane);
+    close_jobs(jobs, e);
+    free(test.expected);
+    assert_int_equal(wrapped_vulkan_live(w), live);
+}
+
+// One that can't be made leaves them too.
+static void test_failing_with_shared_layouts(void **state)
+{
+    engine *e = *state;
+    int calls_left = 3;
+    int live = wrapped_vulkan_live(&e->wrapped);
+    kq_vulkan *pack = NULL;
+    kq_vulkan_params params = engine_pack_params(e);
+    params.share_layouts = e->pack;
+    wrapped_vulkan_reset(&e->wrapped);
+    e->wrapped.fail = fail_once;
+    e->wrapped.fail_user = &calls_left;
+    assert_int_equal(kq_vulkan_create(&params, &pack), KQ_ERROR_MEMORY);
+    e->wrapped.fail = NULL;
+    memset(&e->report, 0, sizeof e->report);
+    assert_null(pack);
+    assert_int_equal(wrapped_vulkan_live(&e->wrapped), live);
+    assert_int_equal(wrapped_vulkan_calls(&e->wrapped, "vkDestroyPipelineLayout"), 0);
 }
 
 // Each of them records anew, runs, and is checked.
@@ -522,13 +609,6 @@ static void *VKAPI_CALL count_reallocation(void *user, void *memory, size_t byte
     return moved;
 }
 
-static VkResult fail_once(void *user, const char *call, unsigned number)
-{
-    (void)call;
-    (void)number;
-    return --*(int *)user == 0 ? VK_ERROR_OUT_OF_DEVICE_MEMORY : VK_SUCCESS;
-}
-
 // All that is made is made and destroyed with the caller's, also where a call fails, each in turn.
 static void test_allocator(void **state)
 {
@@ -602,10 +682,15 @@ int main(int argc, char **argv)
     }
     // On one device, for SwiftShader takes seconds to make a pack.
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recording),  cmocka_unit_test(test_two_packs),
-        cmocka_unit_test(test_frames),     cmocka_unit_test(test_cache),
-        cmocka_unit_test(test_cache_data), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_recording),
+        cmocka_unit_test(test_two_packs),
+        cmocka_unit_test(test_frames),
+        cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_cache_data),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_allocator),
+        cmocka_unit_test(test_shared_layouts),
+        cmocka_unit_test(test_failing_with_shared_layouts),
     };
     int failed = cmocka_run_group_tests_name("vulkan_engine", tests, open_engine, close_engine);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

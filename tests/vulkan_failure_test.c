@@ -162,6 +162,9 @@ static kq_result run_all(fixture *f)
                    : dot(f->device, KQ_ORDER_PAIRWISE, view_of(values, 0, G),
                          view_of(records, 0, G), result, 0, NULL);
     r = r != KQ_OK ? r : kq_buffer_download(result, 0, &got, sizeof got);
+    const char *step = NULL;
+    r = r != KQ_OK ? r : kq_self_test(f->device, &step);
+    assert_null(step);
     kq_buffer_destroy(&values);
     kq_buffer_destroy(&records);
     kq_buffer_destroy(&result);
@@ -197,6 +200,27 @@ static void test_each_call(void **state)
     }
 }
 
+// The engine's own call learns it too, and what the device says is otherwise all right.
+static void test_lost_work(void **state)
+{
+    fixture *f = *state;
+    const char *step = NULL;
+    open_device(f);
+    f->wrapped.lost_kernels = "";
+    assert_int_equal(kq_self_test(f->device, &step), KQ_ERROR_DRIVER);
+    assert_string_equal(step, "f16 to f32");
+    check_report(f, KQ_ERROR_DRIVER, "f16 to f32 of 0x00000000");
+    memset(&f->report, 0, sizeof f->report);
+    f->wrapped.lost_kernels = "quantized_dot_pairwise";
+    assert_int_equal(kq_self_test(f->device, &step), KQ_ERROR_DRIVER);
+    assert_string_equal(step, "pairwise dot");
+    check_report(f, KQ_ERROR_DRIVER, "pairwise dot: dot 1 is");
+    f->wrapped.lost_kernels = NULL;
+    assert_int_equal(kq_self_test(f->device, &step), KQ_OK);
+    assert_null(step);
+    close_device(f);
+}
+
 int main(void)
 {
     static fixture unified = {.shown.layout = WRAPPED_LAYOUT_UNIFIED};
@@ -209,6 +233,8 @@ int main(void)
         cmocka_unit_test_prestate(test_failed_opening, &unified),
         {"test_lost_device: unified", test_lost_device, NULL, NULL, &unified},
         {"test_lost_device: discrete", test_lost_device, NULL, NULL, &discrete},
+        {"test_lost_work: unified", test_lost_work, NULL, NULL, &unified},
+        {"test_lost_work: discrete", test_lost_work, NULL, NULL, &discrete},
         cmocka_unit_test_prestate(test_each_call, &discrete),
     };
     int failed = cmocka_run_group_tests_name("vulkan_failure", tests, NULL, NULL);

@@ -168,6 +168,104 @@ static void test_pack_arguments(void **state)
     engine_close(e);
 }
 
+// --- The self-test
+
+// Either call refuses a range; nothing is written, bound or recorded.
+static void refuse_range(engine *e, const kq_vulkan_range *range, const char *text)
+{
+    VkCommandBuffer commands = lane_begin(&e->lane, false);
+    clear(e);
+    check_refused(e, kq_vulkan_self_test_write_set(e->pack, range, e->lane.set), KQ_ERROR_ARGUMENT,
+                  text);
+    clear(e);
+    check_refused(e, kq_vulkan_self_test_record(e->pack, range, e->lane.set, commands),
+                  KQ_ERROR_ARGUMENT, text);
+    lane_end(&e->lane, false);
+}
+
+static void test_self_test(void **state)
+{
+    fixture *f = *state;
+    engine *e = &f->engine;
+    engine_open(e, f->shown);
+    uint64_t alignment = e->limits.minStorageBufferOffsetAlignment;
+    alignment = alignment < 4 ? 4 : alignment;
+    const VkDescriptorSet set = e->lane.set;
+    operand o = engine_make_operand(e, KQ_SELF_TEST_BYTES + alignment);
+    operands all = {{o}};
+    const kq_vulkan_range good = {o.buffer, o.bytes, alignment};
+    const struct {
+        uint64_t bytes, offset;
+        const char *text;
+    } cases[] = {
+        {o.bytes, 1, "range begins at byte 1; it must be a multiple of"},
+        {o.bytes, alignment / 2, "it must be a multiple of"},
+        {o.bytes, alignment - 1, "it must be a multiple of"},
+        {o.bytes, 2 * alignment, "ends past its buffer's end at"},
+        {o.bytes - 1, alignment, "KQ_SELF_TEST_BYTES, 16384, long; it ends past its buffer's end"},
+        {KQ_SELF_TEST_BYTES - 1, 0, "ends past its buffer's end at 16383"},
+        {0, 0, "ends past its buffer's end at 0"},
+        {o.bytes, UINT64_MAX - alignment + 1, "range begins at byte 18446744073709"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        refuse_range(e, &(kq_vulkan_range){o.buffer, cases[i].bytes, cases[i].offset},
+                     cases[i].text);
+    }
+    refuse_range(e, NULL, "range is null");
+    refuse_range(e, &(kq_vulkan_range){VK_NULL_HANDLE, o.bytes, 0}, "range.buffer is null");
+
+    VkCommandBuffer commands = lane_begin(&e->lane, false);
+    clear(e);
+    check_refused(e, kq_vulkan_self_test_write_set(e->pack, &good, VK_NULL_HANDLE),
+                  KQ_ERROR_ARGUMENT, "set is null");
+    clear(e);
+    check_refused(e, kq_vulkan_self_test_record(e->pack, &good, VK_NULL_HANDLE, commands),
+                  KQ_ERROR_ARGUMENT, "set is null");
+    clear(e);
+    check_refused(e, kq_vulkan_self_test_record(e->pack, &good, set, NULL), KQ_ERROR_ARGUMENT,
+                  "command_buffer is null");
+    clear(e);
+    assert_int_equal(kq_vulkan_self_test_write_set(NULL, &good, set), KQ_ERROR_ARGUMENT);
+    assert_int_equal(kq_vulkan_self_test_record(NULL, &good, set, commands), KQ_ERROR_ARGUMENT);
+    assert_int_equal(e->report.count, 0);
+    lane_end(&e->lane, false);
+
+    // It takes the kernels of all ops.
+    static const char *const names[] = {
+        [KQ_OP_QUANTIZE] = "without KQ_OP_QUANTIZE",
+        [KQ_OP_QUANTIZED_DOT] = "without KQ_OP_QUANTIZED_DOT",
+        [KQ_OP_SELF_TEST] = "without KQ_OP_SELF_TEST",
+    };
+    kq_vulkan *pack = e->pack;
+    kq_vulkan_params params = engine_pack_params(e);
+    for (int op = KQ_OP_QUANTIZE; op <= KQ_OP_SELF_TEST; op++) {
+        params.ops = KQ_KNOWN_OPS & ~(1u << op);
+        assert_int_equal(kq_vulkan_create(&params, &e->pack), KQ_OK);
+        refuse_range(e, &good, names[op]);
+        kq_vulkan_destroy(&e->pack);
+    }
+    e->pack = pack;
+    destroy_operands(e, &all);
+    engine_close(e);
+}
+
+// Layouts are of a device. One of no more than a handle is enough to be another.
+static void test_foreign_layouts(void **state)
+{
+    fixture *f = *state;
+    engine *e = &f->engine;
+    engine_open(e, f->shown);
+    kq_vulkan_params params = engine_pack_params(e);
+    kq_vulkan *pack = e->pack;
+    params.share_layouts = e->pack;
+    params.device = (VkDevice)&params;
+    clear(e);
+    check_refused(e, kq_vulkan_create(&params, &pack), KQ_ERROR_ARGUMENT,
+                  "share_layouts is a pack of another device");
+    assert_null(pack);
+    engine_close(e);
+}
+
 // --- Limits
 
 typedef struct limit_case {
@@ -353,12 +451,15 @@ int main(int argc, char **argv)
     static fixture plain;
     static fixture small_range;
     static fixture few_groups;
+    static fixture aligned;
     if (argc > 1) {
         plain.shown.validation = wrapped_vulkan_validation(argv[1]);
     }
     if (!engine_is_possible(plain.shown.validation)) {
         return EXIT_SKIP;
     }
+    aligned = plain;
+    aligned.shown.offset_alignment = 256;
     small_range = plain;
     small_range.shown.max_storage_buffer_range = 1 << 20;
     few_groups = plain;
@@ -366,6 +467,9 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_call_arguments, &plain),
         cmocka_unit_test_prestate(test_pack_arguments, &plain),
+        cmocka_unit_test_prestate(test_self_test, &plain),
+        {"test_self_test: the least alignment", test_self_test, NULL, NULL, &aligned},
+        cmocka_unit_test_prestate(test_foreign_layouts, &plain),
         cmocka_unit_test_prestate(test_range_limit, &small_range),
         cmocka_unit_test_prestate(test_group_limit, &few_groups),
         {"test_quantize_limits: range", test_quantize_limits, NULL, NULL, &small_range},

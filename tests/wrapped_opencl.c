@@ -206,6 +206,11 @@ static bool shown_number(cl_device_info info, void *value, size_t *bytes)
         from = wrapped_current->max_work_group_size != 0 ? &wrapped_current->max_work_group_size
                                                          : NULL;
         break;
+    case CL_DEVICE_MAX_WORK_ITEM_SIZES:
+        *bytes = sizeof wrapped_current->max_work_item_sizes;
+        from = wrapped_current->max_work_item_sizes[0] != 0 ? wrapped_current->max_work_item_sizes
+                                                            : NULL;
+        break;
     case CL_DEVICE_ADDRESS_BITS:
         *bytes = sizeof wrapped_current->address_bits;
         from = wrapped_current->address_bits != 0 ? &wrapped_current->address_bits : NULL;
@@ -243,7 +248,7 @@ cl_int wrapped_answer(const void *data, size_t bytes, size_t size, void *value, 
 static cl_int CL_API_CALL wrap_clGetDeviceInfo(cl_device_id device, cl_device_info info,
                                                size_t size, void *value, size_t *size_ret)
 {
-    cl_ulong number[1] = {0};
+    cl_ulong number[3] = {0};
     size_t bytes = 0;
     cl_int code = wrapped_begin(CALL_clGetDeviceInfo);
     if (code != CL_SUCCESS) {

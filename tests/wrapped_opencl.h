@@ -50,6 +50,7 @@ typedef struct wrapped_opencl {
     cl_ulong max_mem_alloc_size;
     cl_ulong local_mem_size;
     size_t max_work_group_size;
+    size_t max_work_item_sizes[3];
     cl_uint address_bits;
     bool is_big_endian;
     bool has_no_compiler;
@@ -64,9 +65,14 @@ typedef struct wrapped_opencl {
     cl_int (*fail)(void *user, const char *call, unsigned number);
     void *fail_user;
     const char *build_log;     // in place of the driver's
+    const char *more_options;  // of each build, behind its own
     const char *missing_name;  // the lookup doesn't find this one
     cl_int execution_status;   // not 0: how every command ended, for those who ask
     bool loses_launches;       // kernels don't run, and nobody says so
+    // The compiler reads the first text as the second, of the same length, wherever it stands in
+    // the source of the kernel of that name. NULL: it is right.
+    const char *misread_kernel, *misread, *misread_as;
+    unsigned misread_count;
 
     // What was seen. wrapped_opencl_reset() sets these to 0, but for live objects.
     unsigned call_count;

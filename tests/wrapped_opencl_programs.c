@@ -9,6 +9,28 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+// A copy of a source as a faulty compiler reads it, ended by a zero; to be freed.
+static char *misread_source(const char *text, size_t length)
+{
+    wrapped_opencl *w = wrapped_current;
+    char entry[64];
+    char *copy = malloc(length + 1);
+    if (copy == NULL) {
+        abort();
+    }
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    snprintf(entry, sizeof entry, "kernel void %s(", w->misread_kernel);
+    if (strstr(copy, entry) != NULL) {
+        for (char *at = copy; (at = strstr(at, w->misread)) != NULL; at += strlen(w->misread)) {
+            memcpy(at, w->misread_as, strlen(w->misread));
+            w->misread_count++;
+        }
+    }
+    return copy;
+}
+
+// With one text, which has a length.
 cl_program CL_API_CALL wrap_clCreateProgramWithSource(cl_context context, cl_uint count,
                                                       const char **texts, const size_t *lengths,
                                                       cl_int *out)
@@ -17,7 +39,15 @@ cl_program CL_API_CALL wrap_clCreateProgramWithSource(cl_context context, cl_uin
     if (code != CL_SUCCESS) {
         return wrapped_give_up(code, out);
     }
+    char *misread = NULL;
+    const char *text = NULL;
+    if (wrapped_current->misread_kernel != NULL) {
+        misread = misread_source(texts[0], lengths[0]);
+        text = misread;
+        texts = &text;
+    }
     cl_program made = wrapped_real.clCreateProgramWithSource(context, count, texts, lengths, out);
+    free(misread);
     wrapped_add(WRAPPED_PROGRAM, made, false, "");
     return made;
 }
@@ -171,12 +201,11 @@ cl_int CL_API_CALL wrap_clBuildProgram(cl_program program, cl_uint count,
     if (code != CL_SUCCESS) {
         return code;
     }
-    if (wrapped_is_translated(program)) {
-        snprintf(more, sizeof more, "%s -x spir -spir-std=1.2", options != NULL ? options : "");
-        options = more;
-    }
+    snprintf(more, sizeof more, "%s %s%s", options != NULL ? options : "",
+             wrapped_current->more_options != NULL ? wrapped_current->more_options : "",
+             wrapped_is_translated(program) ? " -x spir -spir-std=1.2" : "");
     wrapped_is_building = true;
-    code = wrapped_real.clBuildProgram(program, count, devices, options, notify, user);
+    code = wrapped_real.clBuildProgram(program, count, devices, more, notify, user);
     wrapped_is_building = false;
     return code;
 }

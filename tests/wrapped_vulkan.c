@@ -609,6 +609,19 @@ static uint64_t digest(const uint32_t *words, size_t bytes)
     return hash;
 }
 
+const char *wrapped_kernel_name(uint64_t code)
+{
+    size_t count = 0;
+    const kq_kernel *kernels = kq_kernels(&count);
+    for (size_t k = 0; k < count; k++) {
+        if (kernels[k].api == KQ_API_VULKAN &&
+            digest(kernels[k].spirv, kernels[k].spirv_bytes) == code) {
+            return kernels[k].name;
+        }
+    }
+    return "";
+}
+
 static VKAPI_ATTR VkResult VKAPI_CALL
 wrapped_vkCreateShaderModule(VkDevice device, const VkShaderModuleCreateInfo *info,
                              const VkAllocationCallbacks *allocator, VkShaderModule *module)
@@ -618,10 +631,23 @@ wrapped_vkCreateShaderModule(VkDevice device, const VkShaderModuleCreateInfo *in
         memset(module, WRAPPED_POISON, sizeof *module);
         return result;
     }
-    result = wrapped.vkCreateShaderModule(device, info, allocator, module);
+    const wrapped_vulkan *w = wrapped.now;
+    uint64_t code = digest(info->pCode, info->codeSize);
+    VkShaderModuleCreateInfo changed = *info;
+    uint32_t *words = NULL;
+    if (w->spoil != NULL) {
+        words = malloc(info->codeSize);
+        if (words == NULL) {
+            abort();
+        }
+        memcpy(words, info->pCode, info->codeSize);
+        w->spoil(w->spoil_user, wrapped_kernel_name(code), words, info->codeSize / 4);
+        changed.pCode = words;
+    }
+    result = wrapped.vkCreateShaderModule(device, &changed, allocator, module);
+    free(words);
     if (result == VK_SUCCESS) {
-        wrapped_add(WRAPPED_VULKAN_SHADER_MODULE, (uint64_t)*module, allocator)->code =
-            digest(info->pCode, info->codeSize);
+        wrapped_add(WRAPPED_VULKAN_SHADER_MODULE, (uint64_t)*module, allocator)->code = code;
     }
     return result;
 }
@@ -651,17 +677,11 @@ wrapped_vkCreateComputePipelines(VkDevice device, VkPipelineCache cache, uint32_
 
 unsigned wrapped_vulkan_dispatches(const wrapped_vulkan *w, const char *prefix)
 {
-    size_t count = 0;
-    const kq_kernel *kernels = kq_kernels(&count);
     unsigned sum = 0;
-    for (size_t k = 0; k < count; k++) {
-        if (kernels[k].api != KQ_API_VULKAN ||
-            strncmp(kernels[k].name, prefix, strlen(prefix)) != 0) {
-            continue;
-        }
-        uint64_t code = digest(kernels[k].spirv, kernels[k].spirv_bytes);
-        for (const wrapped_vulkan_object *o = w->objects; o != NULL; o = o->next) {
-            sum += o->kind == WRAPPED_VULKAN_PIPELINE && o->code == code ? o->dispatches : 0;
+    for (const wrapped_vulkan_object *o = w->objects; o != NULL; o = o->next) {
+        if (o->kind == WRAPPED_VULKAN_PIPELINE && o->dispatches > 0 &&
+            strncmp(wrapped_kernel_name(o->code), prefix, strlen(prefix)) == 0) {
+            sum += o->dispatches;
         }
     }
     return sum;
@@ -669,17 +689,9 @@ unsigned wrapped_vulkan_dispatches(const wrapped_vulkan *w, const char *prefix)
 
 bool wrapped_vulkan_is_kernel(const wrapped_vulkan *w, uint64_t pipeline, const char *name)
 {
-    size_t count = 0;
-    const kq_kernel *kernels = kq_kernels(&count);
-    for (size_t k = 0; k < count; k++) {
-        if (kernels[k].api != KQ_API_VULKAN || strcmp(kernels[k].name, name) != 0) {
-            continue;
-        }
-        uint64_t code = digest(kernels[k].spirv, kernels[k].spirv_bytes);
-        for (const wrapped_vulkan_object *o = w->objects; o != NULL; o = o->next) {
-            if (o->kind == WRAPPED_VULKAN_PIPELINE && o->handle == pipeline) {
-                return o->code == code;
-            }
+    for (const wrapped_vulkan_object *o = w->objects; o != NULL; o = o->next) {
+        if (o->kind == WRAPPED_VULKAN_PIPELINE && o->handle == pipeline) {
+            return strcmp(wrapped_kernel_name(o->code), name) == 0;
         }
     }
     return false;

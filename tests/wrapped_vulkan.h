@@ -111,6 +111,12 @@ typedef struct wrapped_vulkan {
     VkResult (*fail)(void *user, const char *call, unsigned number);
     void *fail_user;
 
+    // A faulty driver. spoil may change the code of a kernel's module before the driver gets it;
+    // dispatches of kernels whose names start with lost_kernels are not done. NULL: none.
+    void (*spoil)(void *user, const char *kernel, uint32_t *words, size_t count);
+    void *spoil_user;
+    const char *lost_kernels;
+
     // What was seen. wrapped_vulkan_reset() sets the counts to 0.
     wrapped_vulkan_counts counts;
     int live[WRAPPED_VULKAN_KIND_COUNT];  // created and not yet destroyed

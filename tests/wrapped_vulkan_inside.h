@@ -153,6 +153,9 @@ void wrapped_drop(wrapped_vulkan_kind kind, uint64_t handle,
 
 VkMemoryPropertyFlags wrapped_type_flags(uint32_t type);
 
+// The name of the Vulkan kernel whose code has this digest; "" if it is none's.
+const char *wrapped_kernel_name(uint64_t code);
+
 // What the device shows.
 const VkPhysicalDeviceLimits *wrapped_limits(void);
 

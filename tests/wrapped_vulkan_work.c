@@ -486,7 +486,11 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdDispatch(VkCommandBuffer commands
     }
     wrapped.now->counts.dispatches++;
     add_event(commands, event);
-    wrapped.vkCmdDispatch(commands, x, y, z);
+    const char *lost = wrapped.now->lost_kernels;
+    if (lost == NULL || c == NULL || c->pipeline == NULL ||
+        strncmp(wrapped_kernel_name(c->pipeline->code), lost, strlen(lost)) != 0) {
+        wrapped.vkCmdDispatch(commands, x, y, z);
+    }
 }
 
 static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdPipelineBarrier(

@@ -70,8 +70,8 @@ typedef struct kq_view {
 } kq_view;
 
 // Two nested loops over single dots, count[0] the inner one (CONTRACT.md, Repeats). Dot (i, j) takes its operands and
-// puts its result i * step[0] + j * step[1] bytes further on than dot (0, 0), with the bits it has alone. A count of 0
-// does nothing; NULL in place of a repeat is one dot.
+// puts its result i * step[0] + j * step[1] bytes further on than dot (0, 0), with the bits it has alone. One loop of n
+// is {n, 1}: a count of 0 does nothing. NULL in place of a repeat is one dot.
 typedef struct kq_repeat {
     uint32_t count[2];
     uint64_t lhs_step[2], rhs_step[2], result_step[2];  // 0 for lhs or rhs: every dot takes the same records
@@ -109,8 +109,7 @@ KQ_API kq_reason kq_block_reason(const void *values, uint64_t value_stride, uint
 // two, so it may span several commands.
 typedef struct kq_status {
     uint32_t lowest_bad, bad_count;  // the lowest bad record, 0xFFFFFFFF: none; and how many are bad
-    uint32_t done_count;             // records written; short of G, the driver did not do the work
-    uint32_t zero;
+    uint32_t done_count, zero;       // records written; short of G, the driver did not do the work
 } kq_status;
 // clang-format off
 #define KQ_STATUS_PRESET { 0xFFFFFFFFu, 0u, 0u, 0u }
@@ -134,7 +133,7 @@ KQ_API const kq_kernel *kq_kernels(size_t *count);  // *count is set; static, of
 // --- Self-test: every step of the kernels and both operations, held to known answers. Level 2 has no memory or queue:
 // write the input there, record or enqueue, read the bytes back, ask for the verdict. KQ_OK: all answers are right,
 // this driver can be trusted. KQ_ERROR_DRIVER: *step is the first step that is wrong, as "f32 multiply" or "quantize",
-// and errors is told operands, the answer, the right one and how many are wrong. Else *step is NULL. Both may be NULL.
+// and errors is told operands, the answer, the right one and how many are wrong. step and errors may be NULL.
 #define KQ_SELF_TEST_BYTES 16384u  // of `bytes`, and of level 2's range
 KQ_API void kq_self_test_input(void *bytes);
 KQ_API kq_result kq_self_test_verdict(const void *bytes, const char **step, const kq_errors *errors);
@@ -177,6 +176,8 @@ typedef struct kq_device kq_device;
 KQ_API kq_result kq_device_create(const kq_device_params *params, kq_device **device);
 KQ_API void kq_device_destroy(kq_device **device);
 KQ_API const kq_device_info *kq_device_get_info(const kq_device *device);
+// Calls fn with the name and the value of all that driver and device say of themselves, and of the limits that count.
+KQ_API void kq_device_properties(const kq_device *device, void (*fn)(void *, const char *, const char *), void *user);
 
 // Memory on a device, of any size from 1 byte, contents undefined. Upload and download copy bytes of the buffer from
 // offset on, all of them within it, and block. Errors: ARGUMENT, MEMORY, DRIVER.
@@ -226,10 +227,8 @@ KQ_API kq_result kq_quantized_dot_host(kq_device *device, kq_format lhs_format, 
     kq_accumulator acc, kq_order order, uint32_t count, const void *lhs, uint64_t lhs_bytes, const void *rhs,
     uint64_t rhs_bytes, float *results);
 
-// The whole self-test; *step as above, NULL too where it got to no verdict. Errors: as kq_quantized_dot.
+// The whole self-test; *step as above, NULL too where it got to no verdict. And single steps: count items of 4 words, a
+// number of device/primitive.h, its a and b, and the result, which is written. Errors: as kq_quantized_dot.
 KQ_API kq_result kq_self_test(kq_device *device, const char **step);
-
-// Single steps: count items of four words, a number of device/primitive.h, its a and b, and the result, which is
-// written. Errors: as kq_quantized_dot.
 KQ_API kq_result kq_primitives_host(kq_device *device, uint32_t *items, uint32_t count);
 #endif

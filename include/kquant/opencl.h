@@ -1,5 +1,7 @@
 // kquant on your own OpenCL context and queue. It makes programs at create, and kernel objects for the time of each
 // enqueue, no queue, memory, flush, wait or thread; it links no loader.
+// Kernel objects are 1 to 6 us of an enqueue's 9 to 40 on PoCL, 3 to 41 of 15 to 64 on Intel's CPU, nearly all of 1 to
+// 4 ms on rusticl: medians of 5 runs of 1,000 calls, G = 1, the queue idle, on two busy cores.
 #ifndef KQ_OPENCL_H
 #define KQ_OPENCL_H
 #ifndef CL_TARGET_OPENCL_VERSION
@@ -57,7 +59,7 @@ typedef struct kq_opencl_quantized_dot {
     const kq_part *part;              // NULL: all records of the dots
 } kq_opencl_quantized_dot;
 
-// Whether and how it fits. Errors: ARGUMENT, MEMORY, DRIVER.
+// Whether and how it fits; scratch is not looked at, so {0} will do. Errors: ARGUMENT, MEMORY, DRIVER.
 KQ_API kq_result kq_opencl_quantize_query(const kq_opencl *pack, const kq_opencl_quantize *op, kq_needs *needs);
 KQ_API kq_result kq_opencl_quantized_dot_query(
     const kq_opencl *pack, const kq_opencl_quantized_dot *op, kq_needs *needs);

@@ -1,5 +1,5 @@
 // kquant on your own Vulkan device, any of 1.0 with a compute queue, no feature, no extension. It makes layouts and
-// pipelines there, no queue, pool, memory, submit, wait or thread, and links no loader. volk.h is included before this.
+// pipelines there, no queue, pool, memory, submit, wait or thread, and links no loader. Include volk.h, if any, before.
 #ifndef KQ_VULKAN_H
 #define KQ_VULKAN_H
 #include <vulkan/vulkan_core.h>
@@ -25,8 +25,8 @@ typedef struct kq_vulkan_params {
 
 // Create compiles the kernels, on several threads at once by Vulkan's rules for cache and allocator; all of them take
 // lavapipe 0.2 s and 9 MB, SwiftShader 2.5 s and 2 MB. Errors: ARGUMENT, MEMORY, DRIVER. When a pack is destroyed, no
-// work recorded with it is pending. Its layout is for set 0 of every operation, allocated one an operation from your
-// own pool: VK_DESCRIPTOR_TYPE_STORAGE_BUFFER at bindings 0 to 3.
+// work recorded with it is pending. Every operation, and the self-test, has a set of its own, of the pack's layout and
+// from your pool: 4 VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, bindings 0 to 3.
 KQ_API kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **pack);
 KQ_API void kq_vulkan_destroy(kq_vulkan **pack);
 KQ_API VkDescriptorSetLayout kq_vulkan_set_layout(const kq_vulkan *pack);
@@ -40,7 +40,7 @@ typedef struct kq_vulkan_view {
 typedef struct kq_vulkan_range {
     VkBuffer buffer;
     uint64_t buffer_bytes;
-    uint64_t offset;  // bytes; of the self-test's KQ_SELF_TEST_BYTES a multiple of minStorageBufferOffsetAlignment
+    uint64_t offset;  // bytes; the self-test's a multiple of minStorageBufferOffsetAlignment and of 4
 } kq_vulkan_range;
 
 typedef struct kq_vulkan_quantize {
@@ -59,7 +59,7 @@ typedef struct kq_vulkan_quantized_dot {
     const kq_part *part;              // NULL: all records of the dots
 } kq_vulkan_quantized_dot;
 
-// Whether and how it fits. Errors: ARGUMENT.
+// Whether and how it fits; scratch is not looked at, so {0} will do. Errors: ARGUMENT.
 KQ_API kq_result kq_vulkan_quantize_query(const kq_vulkan *pack, const kq_vulkan_quantize *op, kq_needs *needs);
 KQ_API kq_result kq_vulkan_quantized_dot_query(
     const kq_vulkan *pack, const kq_vulkan_quantized_dot *op, kq_needs *needs);
@@ -75,9 +75,9 @@ KQ_API kq_result kq_vulkan_self_test_write_set(
 // Records into command_buffer: recording, outside a render pass, of a family with compute. Leaves pipeline, set 0 and
 // push constants of the compute bind point changed. Barriers between its own dispatches are inside; those around it are
 // yours, all in COMPUTE_SHADER:
-//   before  inputs, status and range visible to SHADER_READ, the last two to SHADER_WRITE too; all earlier use of
-//           records, result and scratch complete
-//   after   outputs are SHADER_WRITE, the range too: read its bytes after a barrier to HOST or TRANSFER
+//   before  inputs visible to SHADER_READ, status and range to SHADER_WRITE too, as are records, result and scratch if
+//           anything wrote them: between two dots with one scratch SHADER_WRITE to SHADER_READ | SHADER_WRITE
+//   after   outputs, the range too, are SHADER_WRITE: read them after a barrier to HOST or TRANSFER
 // With G = 0 a dot writes +0 with one dispatch; quantize records nothing, as does a count of 0. Errors: ARGUMENT,
 // UNSUPPORTED; then nothing is recorded.
 KQ_API kq_result kq_vulkan_quantize_record(

@@ -12,12 +12,6 @@ static const char *const op_names[] = {
     [KQ_OP_SELF_TEST] = "primitive",
 };
 
-static char *copy_text(const char *text)
-{
-    size_t bytes = strlen(text) + 1;
-    return memcpy(allocate(bytes, 1), text, bytes);
-}
-
 test_case *case_add(case_list *list, kq_op op, case_build *build, const char *format, ...)
 {
     if ((list->count & (list->count - 1)) == 0) {

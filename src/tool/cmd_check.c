@@ -2,7 +2,7 @@
 
 #include "options.h"
 #include "platform.h"
-#include "run.h"
+#include "resume.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,10 +12,15 @@
 typedef struct check {
     run_options options;
     selection selection;
-    const char *device;   // NULL, "all" or one
-    const char *against;  // one more, or NULL
-    device_run *runs;
+    const char *device;        // NULL, "all" or one
+    const char *against;       // one more, or NULL
+    const char *json, *junit;  // files to write, or NULL
+    bool is_resumed;
+    device_run *runs;  // of all devices, whether they have run or not
     size_t run_count;
+    bool has_head;
+    bool cannot_save;
+    double saved_at;
 } check;
 
 // --- Summing up
@@ -107,8 +112,6 @@ static int compare(const check *check)
     return differences > 0 ? EXIT_FAILED : compared == 0 ? EXIT_NOTHING : EXIT_DONE;
 }
 
-// --- Running
-
 static void print_head(const check *check)
 {
     printf("kquant %d.%d.%d check: %s%s, seed %" PRIu64 ", %zu of %zu cases\n", KQ_VERSION_MAJOR,
@@ -123,49 +126,101 @@ static void print_head(const check *check)
 // and nothing else.
 static void print_opened(void *user, const device_run *run)
 {
-    const check *check = user;
-    if (check->run_count == 0) {
+    check *check = user;
+    if (!check->has_head) {
         print_head(check);
+        check->has_head = true;
     }
     target_print(&run->info);
     printf("\n");
 }
 
-static void after_case(void *user, const device_run *run, size_t done)
+// --- Reports
+
+// Writes the files that were asked for. What went wrong once goes wrong again, and is said once.
+static bool save(check *check)
 {
-    (void)user;
-    (void)run;
-    (void)done;
+    bool is_wanted = check->json != NULL || check->junit != NULL;
+    if (is_wanted && !check->cannot_save) {
+        run_report report;
+        report_make(&check->options, &check->selection, check->device, check->against, check->runs,
+                    check->run_count, &report);
+        check->cannot_save = (check->json != NULL && !report_write_json(&report, check->json)) ||
+                             (check->junit != NULL && !report_write_junit(&report, check->junit));
+        report_free(&report);
+        check->saved_at = platform_seconds();
+    }
+    return !check->cannot_save;
 }
 
-// One device into the next of check->runs. A code other than EXIT_DONE: it was asked for and isn't
-// there, which was complained about.
-static int run_one(check *check, const char *device, bool is_listed)
+static void after_case(void *user, const device_run *run, size_t done)
 {
-    device_run *run = &check->runs[check->run_count];
-    memset(run, 0, sizeof *run);
-    run->results = allocate(check->selection.count, sizeof run->results[0]);
-    snprintf(run->info.id, sizeof run->info.id, "%s", device != NULL ? device : "default");
-    const run_watch watch = {print_opened, after_case, check};
-    run_device(&check->options, &check->selection, device, run, &watch);
-    if (run->is_open || is_listed || run->opened == KQ_OK) {
-        if (!run->is_open && check->run_count == 0) {
-            print_head(check);
-        }
-        if (!run->is_open) {
-            printf("%s\nERROR  the device can't be opened: %s\n", run->info.id, run->reason);
-        }
-        check->run_count++;
+    enum { SAVE_SECONDS = 2 };
+    check *check = user;
+    (void)run;
+    (void)done;
+    if (platform_seconds() - check->saved_at >= SAVE_SECONDS) {
+        save(check);
+    }
+}
+
+// Takes over what the file has of this run, if it is there.
+static int resume(check *check)
+{
+    run_report old, now;
+    if (platform_path_kind(check->json) == PATH_ABSENT) {
         return EXIT_DONE;
     }
-    int code = target_complain(device, run->opened, run->reason);
-    device_run_free(run, check->selection.count);
+    if (!report_read(check->json, &old)) {
+        return EXIT_UNDECIDED;
+    }
+    report_make(&check->options, &check->selection, check->device, check->against, check->runs,
+                check->run_count, &now);
+    int code =
+        resume_from(check->json, &old, &now, &check->selection, check->runs, check->run_count);
+    report_free(&now);
+    report_free(&old);
     return code;
+}
+
+// --- Running
+
+// A code other than EXIT_DONE: the device was asked for and isn't there, which was complained
+// about.
+static int run_one(check *check, const char *device, bool is_listed, device_run *run)
+{
+    const run_watch watch = {print_opened, after_case, check};
+    if (run->is_open) {
+        print_opened(check, run);
+    }
+    run_device(&check->options, &check->selection, device, run, &watch);
+    if (!run->is_open && !is_listed && run->opened != KQ_OK) {
+        return target_complain(device, run->opened, run->reason);
+    }
+    if (!run->is_open && !check->has_head) {
+        print_head(check);
+        check->has_head = true;
+    }
+    if (!run->is_open) {
+        printf("%s\nERROR  the device can't be opened: %s\n", run->info.id, run->reason);
+    }
+    return EXIT_DONE;
+}
+
+static void plan(check *check, const char *device, const kq_device_info *info)
+{
+    device_run *run = &check->runs[check->run_count++];
+    run->results = allocate(check->selection.count, sizeof run->results[0]);
+    run->is_known = info != NULL;
+    if (info != NULL) {
+        run->info = *info;
+    } else {
+        snprintf(run->info.id, sizeof run->info.id, "%s", device != NULL ? device : "default");
+    }
 }
 
 static int run_all(check *check)
 {
-    int code = EXIT_DONE;
     uint32_t count = 1;
     kq_device_info *infos = NULL;
     if (check->device != NULL && strcmp(check->device, "all") == 0) {
@@ -175,17 +230,33 @@ static int run_all(check *check)
         }
     }
     check->runs = allocate(count + 1, sizeof check->runs[0]);
-    for (uint32_t d = 0; d < count && code == EXIT_DONE; d++) {
-        code = run_one(check, infos != NULL ? infos[d].id : check->device, infos != NULL);
+    for (uint32_t d = 0; d < count; d++) {
+        plan(check, check->device, infos != NULL ? &infos[d] : NULL);
     }
-    free(infos);
-    if (code == EXIT_DONE && check->against != NULL) {
-        code = run_one(check, check->against, false);
+    if (check->against != NULL) {
+        plan(check, check->against, NULL);
+    }
+    int code = check->is_resumed ? resume(check) : EXIT_DONE;
+    if (code == EXIT_DONE && !save(check)) {
+        code = EXIT_UNDECIDED;
+    }
+    bool has_begun = code == EXIT_DONE;
+    for (size_t d = 0; d < check->run_count && code == EXIT_DONE; d++) {
+        bool is_against = d == count;
+        code = run_one(check,
+                       is_against      ? check->against
+                       : infos != NULL ? infos[d].id
+                                       : check->device,
+                       infos != NULL && !is_against, &check->runs[d]);
     }
     if (code == EXIT_DONE) {
         code = sum_up(check);
         code = check->against != NULL ? worst_exit(code, compare(check)) : code;
     }
+    if (has_begun && !save(check)) {
+        code = worst_exit(code, EXIT_UNDECIDED);
+    }
+    free(infos);
     for (size_t d = 0; d < check->run_count; d++) {
         device_run_free(&check->runs[d], check->selection.count);
     }
@@ -230,16 +301,18 @@ static const char about[] =
     "77 where all else passes. Exit 1:\na case failed, or a limit of the device stopped it. 99: a "
     "driver failed, the named device is not\nthere, a file is malformed. 77: nothing to run.\n";
 
-static const char examples[] = "  kquant check                          # the default device\n"
-                               "  kquant check --device=all --level=full\n"
-                               "  kquant check --device=reference --filter='*.base.offsets-*'\n"
-                               "  kquant check --device=all --vectors=more-vectors\n";
+static const char examples[] =
+    "  kquant check                          # the default device\n"
+    "  kquant check --device=all --level=full\n"
+    "  kquant check --device=reference --filter='*.base.offsets-*'\n"
+    "  kquant check --device=all --vectors=more-vectors\n"
+    "  kquant check --device=all --level=full --json=mine.json --resume\n";
 
 int cmd_check(int argc, char **argv)
 {
     unsigned level = 0;
     bool list_only = false;
-    uint64_t worker = UINT64_MAX;
+    const char *worker = NULL;
     check check = {.options = {.seed = 1, .time_limit = 300}};
     const option options[] = {
         {.name = "device",
@@ -283,6 +356,22 @@ int cmd_check(int argc, char **argv)
          .kind = OPTION_TEXT,
          .text = &check.options.vectors,
          .help = "the TSV files of this folder in place of the built-in vectors"},
+        {.name = "json",
+         .value = "F",
+         .kind = OPTION_TEXT,
+         .text = &check.json,
+         .help = "write a report of the run to this file, for kquant report; it is there\n"
+                 "from the start, and says that it is incomplete until it is not"},
+        {.name = "junit",
+         .value = "F",
+         .kind = OPTION_TEXT,
+         .text = &check.junit,
+         .help = "the same as JUnit XML"},
+        {.name = "resume",
+         .kind = OPTION_FLAG,
+         .flag = &check.is_resumed,
+         .help = "go on with the run that left the file of --json: errors and what is\n"
+                 "missing there is run; where there is no file, everything"},
         {.name = "list",
          .kind = OPTION_FLAG,
          .flag = &list_only,
@@ -294,11 +383,10 @@ int cmd_check(int argc, char **argv)
          .help = "act as if the driver were broken, in cases of such names: " FAULT_NAMES "\n"
                  "(to see that the verdict is never a pass)"},
         {.name = "worker",
-         .value = "N",
-         .kind = OPTION_NUMBER,
-         .max = UINT64_MAX - 1,
-         .number = &worker,
-         .help = "what check starts itself with, for the cases from the N-th on"},
+         .value = "N,M",
+         .kind = OPTION_TEXT,
+         .text = &worker,
+         .help = "what check starts itself with, for the N-th case up to the M-th"},
     };
     const usage usage = {
         .name = "check",
@@ -324,6 +412,10 @@ int cmd_check(int argc, char **argv)
                  check.options.fault);
         return EXIT_USAGE;
     }
+    if (check.is_resumed && check.json == NULL) {
+        complain("check: --resume needs the --json=F that it goes on with");
+        return EXIT_USAGE;
+    }
 
     int code = selection_make(&check.options, &check.selection);
     const selection *selection = &check.selection;
@@ -334,8 +426,14 @@ int cmd_check(int argc, char **argv)
         print_list(selection);
         goto done;
     }
-    if (worker != UINT64_MAX) {
-        code = run_worker(&check.options, selection, check.device, (size_t)worker);
+    size_t first = 0, end = 0;
+    if (worker != NULL) {
+        if (sscanf(worker, "%zu,%zu", &first, &end) != 2 || end > selection->count) {
+            complain("check: --worker=%s: there are %zu cases", worker, selection->count);
+            code = EXIT_USAGE;
+            goto done;
+        }
+        code = run_worker(&check.options, selection, check.device, first, end);
         goto done;
     }
     if (selection->list.count == 0 && check.options.vectors != NULL) {

@@ -1,43 +1,30 @@
 // kquant devices: what there is to run on.
 
 #include "options.h"
-#include "tool.h"
+#include "text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void print_json_text(const char *text)
-{
-    putchar('"');
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\') {
-            printf("\\%c", c);
-        } else if (c < ' ') {
-            printf("\\u%04x", c);
-        } else {
-            putchar(c);
-        }
-    }
-    putchar('"');
-}
-
 static void print_json(const kq_device_info *infos, uint32_t count)
 {
-    printf("[\n");
+    text text = {0};
+    text_add(&text, "[\n");
     for (uint32_t k = 0; k < count; k++) {
         const char *const members[][2] = {
             {"id", infos[k].id},         {"kind", device_kind(&infos[k])}, {"name", infos[k].name},
             {"driver", infos[k].driver}, {"uuid", infos[k].uuid},
         };
         for (size_t m = 0; m < sizeof members / sizeof members[0]; m++) {
-            printf("%s\"%s\": ", m == 0 ? "  {" : ", ", members[m][0]);
-            print_json_text(members[m][1]);
+            text_add(&text, "%s\"%s\": ", m == 0 ? "  {" : ", ", members[m][0]);
+            text_add_json(&text, members[m][1]);
         }
-        printf("}%s\n", k + 1 < count ? "," : "");
+        text_add(&text, "}%s\n", k + 1 < count ? "," : "");
     }
-    printf("]\n");
+    text_add(&text, "]\n");
+    fwrite(text.bytes, 1, text.count, stdout);
+    free(text.bytes);
 }
 
 static void print_table(const kq_device_info *infos, uint32_t count)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool read_file(const char *path, uint8_t **bytes, size_t *count)
+bool read_file(const char *path, size_t max, uint8_t **bytes, size_t *count)
 {
     if (platform_path_kind(path) == PATH_FOLDER) {
         complain("%s: is a folder, not a file", path);
@@ -28,10 +28,11 @@ bool read_file(const char *path, uint8_t **bytes, size_t *count)
             data = reallocate(data, capacity, 1);
         }
         got = fread(data + size, 1, capacity - size, file);
-    } while (got > 0);
-    bool is_good = !ferror(file);
+    } while (got > 0 && size <= max);
+    bool is_good = !ferror(file) && size <= max;
     if (!is_good) {
-        complain("%s: can't be read: %s", path, strerror(errno));
+        complain("%s: can't be read: %s", path,
+                 size > max ? "it is larger than such a file may be" : strerror(errno));
         free(data);
         data = NULL;
     }
@@ -46,7 +47,7 @@ bool read_records(const char *path, uint32_t unit, const char *what, uint8_t **b
 {
     size_t count = 0;
     *code = EXIT_UNDECIDED;
-    if (!read_file(path, bytes, &count)) {
+    if (!read_file(path, SIZE_MAX, bytes, &count)) {
         return false;
     }
     *code = EXIT_FAILED;

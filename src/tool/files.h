@@ -6,8 +6,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// All bytes of a file; the caller frees *bytes. False: the reason was complained about.
-bool read_file(const char *path, uint8_t **bytes, size_t *count);
+// All bytes of a file of at most `max`; the caller frees *bytes. False: the reason was complained
+// about.
+bool read_file(const char *path, size_t max, uint8_t **bytes, size_t *count);
 
 // The bytes of a file of whole units of `unit` bytes, named by `what` in messages ("Q4_K records"),
 // and their number. False: complained about, and *code is the exit code.

@@ -12,6 +12,7 @@ static const struct {
 } commands[] = {
     {"devices", cmd_devices, "list the devices"},
     {"check", cmd_check, "run the test vectors on devices and compare every bit"},
+    {"report", cmd_report, "one page out of reports of check, from any machines"},
     {"bench", cmd_bench, "measure the speed of both operations, verified first"},
     {"quantize", cmd_quantize, "f32 blocks of a file to Q8_K records"},
     {"dot", cmd_dot, "dot products of Q4_K and Q8_K records of two files"},
@@ -42,14 +43,17 @@ static void print_help(void)
         "only where\n"
         "stderr is a terminal. Nothing depends on the environment but the drivers.\n\n"
         "exit codes:\n"
-        "  0   done; check: at least one case of each operation ran, and every case passed\n"
-        "  1   check: a case failed; bench: a device's results are wrong; verify: an output is;\n"
-        "      quantize, dot: the input is refused (a size, a NaN)\n"
+        "  0   done; check: at least one case of each operation ran, and every case passed;\n"
+        "      report: all devices are complete, agree and passed\n"
+        "  1   check: a case failed; report: a case failed or differs; bench: a device's results\n"
+        "      are wrong; verify: an output is; quantize, dot: the input is refused (a size, a\n"
+        "      NaN)\n"
         "  2   the command line is wrong, and nothing was done\n"
         "  77  nothing to run: no device but the reference is here and none was named; check:\n"
         "      no case of one of the operations was selected, by --filter or --vectors\n"
         "  99  it could not be decided or done: a named device is missing or its driver failed,\n"
-        "      a file can't be read or written, a vector file is malformed\n"
+        "      a file can't be read or written, a vector file is malformed, a report is\n"
+        "      incomplete\n"
         "Where several are true the first in the order 1, 99, 77, 0 counts.\n");
 }
 

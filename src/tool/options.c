@@ -89,21 +89,38 @@ static bool set_option(const usage *usage, const option *option, const char *val
     return true;
 }
 
+static bool set_once(const usage *usage, size_t i, const char *value, uint64_t *seen)
+{
+    if (*seen >> i & 1) {
+        complain("%s: --%s is given twice", usage->name, usage->options[i].name);
+        return false;
+    }
+    *seen |= (uint64_t)1 << i;
+    return set_option(usage, &usage->options[i], value);
+}
+
+// The index of the option "-o", or option_count.
+static size_t find_letter(const usage *usage, const char *argument)
+{
+    size_t i = 0;
+    while (i < usage->option_count &&
+           (usage->options[i].letter == 0 || argument[0] != '-' ||
+            argument[1] != usage->options[i].letter || argument[2] != '\0')) {
+        i++;
+    }
+    return i;
+}
+
 static bool parse_option(const usage *usage, const char *argument, uint64_t *seen)
 {
     const char *name = argument + 2;
     size_t length = strcspn(name, "=");
     for (size_t i = 0; i < usage->option_count; i++) {
         const option *option = &usage->options[i];
-        if (strlen(option->name) != length || memcmp(option->name, name, length) != 0) {
-            continue;
+        if (strlen(option->name) == length && memcmp(option->name, name, length) == 0) {
+            const char *value = name[length] == '=' ? name + length + 1 : NULL;
+            return set_once(usage, i, value, seen);
         }
-        if (*seen >> i & 1) {
-            complain("%s: --%s is given twice", usage->name, option->name);
-            return false;
-        }
-        *seen |= (uint64_t)1 << i;
-        return set_option(usage, option, name[length] == '=' ? name + length + 1 : NULL);
     }
     complain("%s: unknown option %s; see kquant %s --help", usage->name, argument, usage->name);
     return false;
@@ -116,12 +133,17 @@ options_result options_parse(const usage *usage, int argc, char **argv, const ch
     bool only_operands = false;
     for (int i = 1; i < argc; i++) {
         const char *argument = argv[i];
+        size_t letter = only_operands ? usage->option_count : find_letter(usage, argument);
         if (!only_operands && (strcmp(argument, "--help") == 0 || strcmp(argument, "-h") == 0)) {
             print_help(usage);
             return OPTIONS_HELP;
         }
         if (!only_operands && strcmp(argument, "--") == 0) {
             only_operands = true;
+        } else if (letter < usage->option_count) {
+            if (!set_once(usage, letter, i + 1 < argc ? argv[++i] : NULL, &seen)) {
+                return OPTIONS_WRONG;
+            }
         } else if (!only_operands && strncmp(argument, "--", 2) == 0) {
             if (!parse_option(usage, argument, &seen)) {
                 return OPTIONS_WRONG;
@@ -135,7 +157,7 @@ options_result options_parse(const usage *usage, int argc, char **argv, const ch
             complain("%s: unknown option %s; options are written --name=value", usage->name,
                      argument);
             return OPTIONS_WRONG;
-        } else if (operand_count == usage->operand_count) {
+        } else if (usage->given == NULL && operand_count == usage->operand_count) {
             complain("%s: unexpected operand %s; see kquant %s --help", usage->name, argument,
                      usage->name);
             return OPTIONS_WRONG;
@@ -147,6 +169,9 @@ options_result options_parse(const usage *usage, int argc, char **argv, const ch
         complain("%s: %s is missing; see kquant %s --help", usage->name,
                  usage->operands[operand_count], usage->name);
         return OPTIONS_WRONG;
+    }
+    if (usage->given != NULL) {
+        *usage->given = operand_count;
     }
     return OPTIONS_RUN;
 }

@@ -11,6 +11,7 @@ typedef enum option_kind { OPTION_FLAG, OPTION_TEXT, OPTION_NUMBER, OPTION_CHOIC
 // One option and where its value goes. What the target holds before is the default.
 typedef struct option {
     const char *name;   // without the dashes
+    char letter;        // "-o VALUE" is the same; 0: there is no such way
     const char *value;  // what stands for the value in help; the choices, "a|b"; NULL for a flag
     const char *help;
     option_kind kind;
@@ -31,12 +32,14 @@ typedef struct usage {
     size_t option_count;
     const char *const *operands;  // names of the operands, all of them required
     size_t operand_count;
+    size_t *given;  // the last operand may be repeated, and this is how many there are; or NULL
 } usage;
 
 typedef enum options_result { OPTIONS_RUN, OPTIONS_HELP, OPTIONS_WRONG } options_result;
 
-// Fills the targets and operands[0 .. operand_count). OPTIONS_HELP: help was asked for and printed.
-// OPTIONS_WRONG: the command line is wrong, and one line has named the option and the rule.
+// Fills the targets and operands[0 .. operand_count), or [0 .. *given), which are fewer than argc.
+// OPTIONS_HELP: help was asked for and printed. OPTIONS_WRONG: the command line is wrong, and one
+// line has named the option and the rule.
 options_result options_parse(const usage *usage, int argc, char **argv, const char **operands);
 
 #endif

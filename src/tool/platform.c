@@ -64,8 +64,43 @@ double platform_seconds(void)
     return (double)now.QuadPart / (double)frequency.QuadPart;
 }
 
+void platform_list_libraries(void (*found)(void *user, const char *path), void *user)
+{
+    (void)found;
+    (void)user;
+}
+
+const char *const *platform_environment(void)
+{
+    return (const char *const *)_environ;
+}
+
+void platform_describe_system(platform_system *system)
+{
+    DWORD version = GetVersion();
+    memset(system, 0, sizeof *system);
+    snprintf(system->os, sizeof system->os, "Windows");
+    snprintf(system->kernel, sizeof system->kernel, "%u.%u.%u", (unsigned)(version & 0xFF),
+             (unsigned)(version >> 8 & 0xFF), (unsigned)(version >> 16));
+}
+
+// The child is in a job that ends with its only handle, which is the parent's.
+void platform_end_with_parent(void)
+{
+}
+
+static HANDLE make_job(HANDLE process)
+{
+    JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits = {0};
+    limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE;
+    HANDLE job = CreateJobObjectA(NULL, NULL);
+    SetInformationJobObject(job, JobObjectExtendedLimitInformation, &limits, sizeof limits);
+    AssignProcessToJobObject(job, process);
+    return job;
+}
+
 struct platform_child {
-    HANDLE process, pipe;
+    HANDLE process, pipe, job;
     char *text;  // read, but not yet given out as lines
     size_t count, capacity, taken;
 };
@@ -125,6 +160,7 @@ platform_child *platform_start(const char *const *arguments)
     CloseHandle(made.hThread);
     child->process = made.hProcess;
     child->pipe = ends[0];
+    child->job = make_job(made.hProcess);
     return child;
 }
 
@@ -138,6 +174,7 @@ bool platform_end(platform_child *child, double seconds, char *how, size_t bytes
     }
     GetExitCodeProcess(child->process, &code);
     CloseHandle(child->process);
+    CloseHandle(child->job);
     free(child->text);
     free(child);
     snprintf(how, bytes, "exit code %lu", (unsigned long)code);
@@ -146,9 +183,11 @@ bool platform_end(platform_child *child, double seconds, char *how, size_t bytes
 
 #else
 # include <poll.h>
+# include <pthread.h>
 # include <signal.h>
 # include <spawn.h>
 # include <sys/stat.h>
+# include <sys/utsname.h>
 # include <sys/wait.h>
 # include <time.h>
 # include <unistd.h>
@@ -229,6 +268,76 @@ double platform_seconds(void)
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+void platform_list_libraries(void (*found)(void *user, const char *path), void *user)
+{
+# ifdef __APPLE__
+    for (uint32_t k = 0; k < _dyld_image_count(); k++) {
+        found(user, _dyld_get_image_name(k));
+    }
+# else
+    char line[8192];
+    FILE *maps = fopen("/proc/self/maps", "r");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        char *path = strchr(line, '/');
+        line[strcspn(line, "\n")] = '\0';
+        if (path != NULL && strstr(path, ".so") != NULL) {
+            found(user, path);
+        }
+    }
+    if (maps != NULL) {
+        fclose(maps);
+    }
+# endif
+}
+
+const char *const *platform_environment(void)
+{
+    return (const char *const *)environ;
+}
+
+void platform_describe_system(platform_system *system)
+{
+    struct utsname names;
+    char line[256];
+    memset(system, 0, sizeof *system);
+    if (uname(&names) == 0) {
+        snprintf(system->os, sizeof system->os, "%.255s", names.sysname);
+        snprintf(system->kernel, sizeof system->kernel, "%.120s %.120s %.255s", names.sysname,
+                 names.release, names.version);
+        snprintf(system->machine, sizeof system->machine, "%.127s", names.machine);
+    }
+    FILE *release = fopen("/etc/os-release", "r");
+    while (release != NULL && fgets(line, sizeof line, release) != NULL) {
+        sscanf(line, "PRETTY_NAME=\"%255[^\"\n]", system->os);
+    }
+    if (release != NULL) {
+        fclose(release);
+    }
+}
+
+static void *wait_for_parent(void *unused)
+{
+    // Not to be read, so the one thing that happens to it is that nobody reads its other end.
+    struct pollfd wait = {.fd = STDOUT_FILENO};
+    (void)unused;
+    while (poll(&wait, 1, -1) < 0 && errno == EINTR) {
+    }
+    _exit(99);
+}
+
+void platform_end_with_parent(void)
+{
+    pthread_t thread;
+    sigset_t all, before;
+    // Signals are for the threads that were here before.
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    if (pthread_create(&thread, NULL, wait_for_parent, NULL) == 0) {
+        pthread_detach(thread);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 struct platform_child {

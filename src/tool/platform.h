@@ -49,6 +49,22 @@ child_line platform_read_line(platform_child *child, double until, char **line);
 // `how` has what became of it in words, "exit code 3", "signal 11, Segmentation fault".
 bool platform_end(platform_child *child, double seconds, char *how, size_t bytes);
 
+// In the child: it ends when nobody reads its stdout any more, whatever it is doing.
+void platform_end_with_parent(void);
+
+// The path of each library that this process has loaded, some of them more than once; none where
+// the system can't be asked.
+void platform_list_libraries(void (*found)(void *user, const char *path), void *user);
+
+// "NAME=VALUE" each, the last NULL.
+const char *const *platform_environment(void);
+
+typedef struct platform_system {
+    char os[256], kernel[512], machine[128];  // as the system calls them, "" where it doesn't say
+} platform_system;
+
+void platform_describe_system(platform_system *system);
+
 // Seconds from some fixed moment, on a clock that only goes forward.
 double platform_seconds(void);
 

@@ -64,16 +64,11 @@ void selection_free(selection *selection)
 
 // --- The child's lines
 
-static char *copy_text(const char *text)
-{
-    size_t bytes = strlen(text) + 1;
-    return memcpy(allocate(bytes, 1), text, bytes);
-}
-
 typedef struct session {
     const run_options *options;
     const selection *selection;
     device_run *run;
+    kq_device_info info;  // as the child tells it
     progress progress;
     const run_watch *watch;
     size_t done;
@@ -148,10 +143,22 @@ static void lose_case(session *s, const char *reason)
     free(line);
 }
 
+// Control characters are blanks by the time they arrive.
+static bool is_same_line(const char *a, const char *b)
+{
+    for (; *a != '\0' && *b != '\0'; a++, b++) {
+        if (*a != *b && !((unsigned char)*a < ' ' && *b == ' ')) {
+            return false;
+        }
+    }
+    return *a == *b;
+}
+
 static void read_open(session *s, const char *text)
 {
-    kq_device_info *info = &s->run->info;
+    kq_device_info *info = &s->info;
     int api = 0;
+    memset(info, 0, sizeof *info);
     char uuid[36] = "";
     if (sscanf(text, "%31s %d %d %d %35s", info->id, &api, &info->is_software, &info->is_discrete,
                uuid) == 5) {
@@ -160,9 +167,49 @@ static void read_open(session *s, const char *text)
     }
 }
 
-static void read_tagged(session *s, const char *line)
+// All lines of the device but its properties have come. Each child opens it anew, and must meet
+// the same.
+static void finish_open(session *s)
 {
-    kq_device_info *info = &s->run->info;
+    device_run *run = s->run;
+    if (run->is_known &&
+        (strcmp(run->info.id, s->info.id) != 0 || strcmp(run->info.uuid, s->info.uuid) != 0 ||
+         !is_same_line(run->info.name, s->info.name) ||
+         !is_same_line(run->info.driver, s->info.driver))) {
+        snprintf(run->reason, sizeof run->reason,
+                 "it is another device now: %.31s, %.200s (%.200s), and was %.31s, %.200s (%.200s)",
+                 s->info.id, s->info.name, s->info.driver, run->info.id, run->info.name,
+                 run->info.driver);
+        return;
+    }
+    if (!run->is_open) {
+        run->info = s->info;
+        run->is_known = true;
+        run->is_open = true;
+        s->watch->opened(s->watch->user, run);
+        fflush(stdout);
+        progress_begin(&s->progress, run->info.id, s->done, s->selection->count);
+    }
+}
+
+static void read_property(session *s, char *text)
+{
+    char *value = strchr(text, '=');
+    if (value == NULL) {
+        return;
+    }
+    *value = '\0';
+    for (size_t k = 0; k < s->run->property_count; k++) {
+        if (strcmp(text, s->run->properties[k].name) == 0) {
+            return;  // from an earlier child
+        }
+    }
+    device_run_add_property(s->run, text, value + 1);
+}
+
+static void read_tagged(session *s, char *line)
+{
+    kq_device_info *info = &s->info;
     size_t number = 0;
     int code = 0;
     int skip = 0;
@@ -175,12 +222,9 @@ static void read_tagged(session *s, const char *line)
         snprintf(info->name, sizeof info->name, "%s", line + 6);
     } else if (strncmp(line, "@driver ", 8) == 0) {
         snprintf(info->driver, sizeof info->driver, "%s", line + 8);
-        if (!s->run->is_open) {
-            s->run->is_open = true;
-            s->watch->opened(s->watch->user, s->run);
-            fflush(stdout);
-            progress_begin(&s->progress, info->id, s->done, s->selection->count);
-        }
+        finish_open(s);
+    } else if (strncmp(line, "@property ", 10) == 0) {
+        read_property(s, line + 10);
     } else if (sscanf(line, "@closed %d %n", &code, &skip) == 1) {
         s->run->opened = (kq_result)code;
         snprintf(s->run->reason, sizeof s->run->reason, "%s", line + skip);
@@ -198,7 +242,7 @@ static void read_tagged(session *s, const char *line)
     }
 }
 
-static void read_line(session *s, const char *line)
+static void read_line(session *s, char *line)
 {
     if (line[0] == '@') {
         read_tagged(s, line);
@@ -215,7 +259,7 @@ static void read_line(session *s, const char *line)
 
 // --- The child
 
-static platform_child *start_child(const session *s, const char *device, size_t first)
+static platform_child *start_child(const session *s, const char *device, size_t first, size_t end)
 {
     const run_options *o = s->options;
     char texts[MAX_ARGUMENTS][1024];
@@ -227,7 +271,7 @@ static platform_child *start_child(const session *s, const char *device, size_t 
   arguments[count] = texts[count];                                                                 \
   count++;                                                                                         \
  }
-    ADD(true, "--worker=%zu", first)
+    ADD(true, "--worker=%zu,%zu", first, end)
     ADD(device != NULL, "--device=%s", device)
     ADD(o->filter != NULL, "--filter=%s", o->filter)
     ADD(o->vectors != NULL, "--vectors=%s", o->vectors)
@@ -238,13 +282,13 @@ static platform_child *start_child(const session *s, const char *device, size_t 
     return platform_start(arguments);
 }
 
-// Cases from `first` on in one child, until it ends or must be ended.
-static void run_child(session *s, const char *device, size_t first)
+// Cases first .. end - 1 in one child, until it ends or must be ended.
+static void run_child(session *s, const char *device, size_t first, size_t end)
 {
     char how[200], reason[400];
     char *line = NULL;
-    child_line kind;
-    platform_child *child = start_child(s, device, first);
+    child_line kind = CHILD_END;
+    platform_child *child = start_child(s, device, first, end);
     s->has_ended = false;
     s->is_in_case = false;
     if (child == NULL) {
@@ -253,8 +297,16 @@ static void run_child(session *s, const char *device, size_t first)
         return;
     }
     s->deadline = platform_seconds() + (double)s->options->time_limit;
-    while ((kind = platform_read_line(child, s->deadline, &line)) == CHILD_LINE) {
-        read_line(s, line);
+    while (s->run->reason[0] == '\0') {
+        double second = platform_seconds() + 1;
+        kind = platform_read_line(child, second < s->deadline ? second : s->deadline, &line);
+        if (kind == CHILD_LINE) {
+            read_line(s, line);
+        } else if (kind == CHILD_LATE && platform_seconds() < s->deadline) {
+            s->watch->stepped(s->watch->user, s->run, s->done);
+        } else {
+            break;
+        }
     }
     bool is_late = kind == CHILD_LATE;
     bool is_good = platform_end(child, is_late ? 0 : 5, how, sizeof how);
@@ -305,7 +357,11 @@ void run_device(const run_options *options, const selection *selection, const ch
         if (run->results[k].status != CASE_MISSING) {
             continue;
         }
-        run_child(&s, device, k);
+        size_t end = k + 1;
+        while (end < selection->count && run->results[end].status == CASE_MISSING) {
+            end++;
+        }
+        run_child(&s, device, k, end);
         if (s.errors >= MAX_ERRORS && run->reason[0] == '\0') {
             snprintf(run->reason, sizeof run->reason, "%u errors in a row, the last in %s",
                      s.errors, selection->cases[s.test]->name);
@@ -327,8 +383,20 @@ void run_device(const run_options *options, const selection *selection, const ch
     free(s.fallback);
 }
 
+void device_run_add_property(device_run *run, const char *name, const char *value)
+{
+    run->properties =
+        reallocate(run->properties, run->property_count + 1, sizeof run->properties[0]);
+    run->properties[run->property_count++] = (device_property){copy_text(name), copy_text(value)};
+}
+
 void device_run_free(device_run *run, size_t count)
 {
+    for (size_t k = 0; k < run->property_count; k++) {
+        free(run->properties[k].name);
+        free(run->properties[k].value);
+    }
+    free(run->properties);
     for (size_t k = 0; k < count; k++) {
         free(run->results[k].reason);
     }

@@ -26,9 +26,17 @@ typedef struct case_result {
     char *reason;                   // one line, of what is no pass; else NULL
 } case_result;
 
+// What a driver says of itself, or what it has brought.
+typedef struct device_property {
+    char *name, *value;
+} device_property;
+
 typedef struct device_run {
     kq_device_info info;
+    bool is_known;  // info is that of the device meant, though it isn't open: no other will do
     bool is_open;  // false: the device could not be opened; reason says why, and opened is the code
+    device_property *properties;
+    size_t property_count;
     kq_result opened;
     char reason[1024];     // why the device could not be opened, or was given up; else ""
     case_result *results;  // by case of the selection
@@ -47,8 +55,8 @@ typedef struct selection {
 int selection_make(const run_options *options, selection *selection);
 void selection_free(selection *selection);
 
-// What is told of a run on the way: that the device is open, and after each result how many there
-// are so far.
+// What is told of a run on the way: that the device is open; how many results there are so far,
+// after each, and each second without one.
 typedef struct run_watch {
     void (*opened)(void *user, const device_run *run);
     void (*stepped)(void *user, const device_run *run, size_t done);
@@ -59,11 +67,12 @@ typedef struct run_watch {
 // kq_device_params; run->results has as many as the selection, all zero or from an earlier run.
 void run_device(const run_options *options, const selection *selection, const char *device,
                 device_run *run, const run_watch *watch);
+void device_run_add_property(device_run *run, const char *name, const char *value);
 void device_run_free(device_run *run, size_t count);
 
-// The child's part: cases from `first` on. Returns an exit code.
+// The child's part: cases first .. end - 1. Returns an exit code.
 int run_worker(const run_options *options, const selection *selection, const char *device,
-               size_t first);
+               size_t first, size_t end);
 
 // SHA-256 over the name, without its variant, and the output digest of each case, in hex; or
 // "incomplete" where a case has not passed.

@@ -48,6 +48,12 @@ void *allocate(size_t count, size_t size)
     return memory;
 }
 
+char *copy_text(const char *text)
+{
+    size_t bytes = strlen(text) + 1;
+    return memcpy(allocate(bytes, 1), text, bytes);
+}
+
 kq_device_info *list_devices(uint32_t *count)
 {
     // Listing opens the drivers, which takes a while: a second time only if there are many devices.
@@ -66,6 +72,11 @@ kq_device_info *list_devices(uint32_t *count)
         }
         capacity = *count;
     }
+}
+
+const char *api_name(kq_api api)
+{
+    return api == KQ_API_VULKAN ? "vulkan" : api == KQ_API_OPENCL ? "opencl" : "reference";
 }
 
 const char *device_kind(const kq_device_info *info)

@@ -31,6 +31,7 @@ int cmd_check(int argc, char **argv);
 int cmd_bench(int argc, char **argv);
 int cmd_quantize(int argc, char **argv);
 int cmd_dot(int argc, char **argv);
+int cmd_report(int argc, char **argv);
 int cmd_gen(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 
@@ -40,9 +41,13 @@ void complain(const char *format, ...) TOOL_PRINTF(1, 2);
 // Memory or the end of the program with EXIT_UNDECIDED: never NULL. Zeroed; 0 bytes are allowed.
 void *allocate(size_t count, size_t size);
 void *reallocate(void *memory, size_t count, size_t size);
+char *copy_text(const char *text);
 
 // All devices, the reference first; the caller frees them. NULL: the reason was complained about.
 kq_device_info *list_devices(uint32_t *count);
+
+// "reference", "vulkan" or "opencl".
+const char *api_name(kq_api api);
 
 // "reference", "discrete", "integrated" or "cpu".
 const char *device_kind(const kq_device_info *info);

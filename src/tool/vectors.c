@@ -361,8 +361,8 @@ bool vectors_add_folder(vectors *vectors, const char *folder)
         if (platform_path_kind(path) != PATH_ABSENT) {
             uint8_t *text = NULL;
             size_t count = 0;
-            is_good =
-                read_file(path, &text, &count) && add_text(vectors, &schemas[i], path, text, count);
+            is_good = read_file(path, SIZE_MAX, &text, &count) &&
+                      add_text(vectors, &schemas[i], path, text, count);
             free(text);
         }
         free(path);

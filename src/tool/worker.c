@@ -1,6 +1,7 @@
 // The child's part of a run. On stdout, lines for the parent begin with @, all others are
 // mismatches to be shown:
 //   @open ID API SOFTWARE DISCRETE UUID, @name TEXT, @driver TEXT   the device
+//   @property NAME=VALUE                                            and what there is to know of it
 //   @closed CODE REASON                                             it can't be opened
 //   @case N                                                         case N of the selection begins
 //   @result STATUS MISMATCHES SECONDS DIGEST                        and ends; a REASON line may
@@ -9,6 +10,7 @@
 //                                                                   cases or after an error
 #include "platform.h"
 #include "run.h"
+#include "text.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,6 +25,72 @@ static void say_one_line(const char *tag, const char *text)
     }
     putchar('\n');
 }
+
+// --- What there is to know of a device
+
+static void say_property(void *user, const char *name, const char *value)
+{
+    text line = {0};
+    (void)user;
+    text_add(&line, "%s=%s", name, value);
+    text_add_bytes(&line, "", 1);
+    say_one_line("@property", line.bytes);
+    free(line.bytes);
+}
+
+// The libraries that it brings: its loader, its driver, and what that needs.
+
+typedef struct paths {
+    char **items;
+    size_t count;
+} paths;
+
+static void add_path(void *user, const char *path)
+{
+    paths *paths = user;
+    paths->items = reallocate(paths->items, paths->count + 1, sizeof paths->items[0]);
+    paths->items[paths->count++] = copy_text(path);
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void paths_free(paths *paths)
+{
+    for (size_t k = 0; k < paths->count; k++) {
+        free(paths->items[k]);
+    }
+    free(paths->items);
+}
+
+// Those that were not there before, which it frees.
+static void say_libraries(paths *before)
+{
+    paths now = {0};
+    text line = {0};
+    platform_list_libraries(add_path, &now);
+    qsort(now.items, now.count, sizeof now.items[0], compare_paths);
+    for (size_t k = 0; k < now.count; k++) {
+        bool is_old = k > 0 && strcmp(now.items[k - 1], now.items[k]) == 0;
+        for (size_t b = 0; b < before->count && !is_old; b++) {
+            is_old = strcmp(before->items[b], now.items[k]) == 0;
+        }
+        if (!is_old) {
+            text_add(&line, "%s%s", line.count > 0 ? ", " : "", now.items[k]);
+        }
+    }
+    if (line.count > 0) {
+        text_add_bytes(&line, "", 1);
+        say_property(NULL, "libraries", line.bytes);
+    }
+    free(line.bytes);
+    paths_free(&now);
+    paths_free(before);
+}
+
+// --- Cases
 
 static case_status run_self_test(report *report, const char *name, fault_kind fault)
 {
@@ -93,11 +161,15 @@ static case_status run_case(const run_options *options, const selection *selecti
 }
 
 int run_worker(const run_options *options, const selection *selection, const char *device,
-               size_t first)
+               size_t first, size_t end)
 {
     target reference, tested;
+    paths before = {0};
+    platform_end_with_parent();
+    platform_list_libraries(add_path, &before);
     kq_result result = target_open(&tested, device);
     if (result != KQ_OK) {
+        paths_free(&before);
         printf("@closed %d ", (int)result);
         say_one_line("", tested.reason);
         return EXIT_UNDECIDED;
@@ -107,6 +179,8 @@ int run_worker(const run_options *options, const selection *selection, const cha
            info->uuid[0] != '\0' ? info->uuid : "-");
     say_one_line("@name", info->name);
     say_one_line("@driver", info->driver);
+    kq_device_properties(tested.device, say_property, NULL);
+    say_libraries(&before);
     fflush(stdout);
     result = target_open(&reference, "reference");
     if (result != KQ_OK) {
@@ -119,7 +193,7 @@ int run_worker(const run_options *options, const selection *selection, const cha
     };
     case_status status = CASE_PASS;
     // A driver that has failed may be good for nothing more: the next case gets a new process.
-    for (size_t k = first; k < selection->count && status != CASE_ERROR; k++) {
+    for (size_t k = first; k < end && status != CASE_ERROR; k++) {
         char digest[SHA256_HEX_BYTES] = "";
         uint64_t mismatches = report.mismatch_count;
         double begin = platform_seconds();

@@ -1,0 +1,447 @@
+#!/usr/bin/env python3
+"""Reports of kquant check: the JSON file and its schema, JUnit, --resume, and kquant report.
+
+report_test.py KQUANT SCHEMA.json            all of it, on the reference
+report_test.py KQUANT SCHEMA.json DEVICE...  each device has the reference's fingerprint
+"""
+import copy
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
+from pathlib import Path
+
+KQUANT, SCHEMA = Path(sys.argv[1]).resolve(), json.loads(Path(sys.argv[2]).read_text())
+failures = []
+checks = 0
+
+
+def expect(condition, message):
+    global checks
+    checks += 1
+    if not condition:
+        failures.append(message)
+        print('report_test:', message)
+
+
+def kquant(*arguments, environment=None):
+    return subprocess.run([KQUANT, *arguments], capture_output=True, env=environment, timeout=500)
+
+
+def run(code, *arguments, environment=None):
+    done = kquant(*arguments, environment=environment)
+    expect(done.returncode == code,
+           f'{arguments}: exit {done.returncode}, not {code}: {(done.stdout + done.stderr)[-400:]}')
+    return done
+
+
+def check(code, *arguments, environment=None):
+    return run(code, 'check', '--device=reference', *arguments, environment=environment)
+
+
+def load(path):
+    return json.loads(Path(path).read_bytes().decode('utf-8'))
+
+
+def without_times(report):
+    report = copy.deepcopy(report)
+    for device in report['devices']:
+        for case in device['cases']:
+            case['seconds'] = 0
+    return report
+
+
+# --- The part of JSON Schema that the schema uses
+
+TYPES = {'object': dict, 'array': list, 'string': str, 'boolean': bool, 'number': (int, float), 'integer': int}
+
+
+def violations(value, schema, where='report'):
+    """Yields what of a value is not as the schema has it."""
+    if '$ref' in schema:
+        yield from violations(value, SCHEMA['$defs'][schema['$ref'].rsplit('/', 1)[1]], where)
+    kind = schema.get('type')
+    if kind and (not isinstance(value, TYPES[kind]) or isinstance(value, bool) != (kind == 'boolean')):
+        yield f'{where}: is no {kind}'
+        return
+    if 'const' in schema and value != schema['const'] or value not in schema.get('enum', [value]):
+        yield f'{where}: {value!r}'
+    if isinstance(value, str) and not re.search(schema.get('pattern', ''), value):
+        yield f'{where}: {value!r} is not {schema["pattern"]}'
+    if isinstance(value, (int, float)) and value < schema.get('minimum', value):
+        yield f'{where}: {value} is too small'
+    if isinstance(value, list):
+        for k, item in enumerate(value):
+            yield from violations(item, schema.get('items', {}), f'{where}[{k}]')
+    if isinstance(value, dict):
+        known = schema.get('properties', {})
+        for name in schema.get('required', []):
+            if name not in value:
+                yield f'{where}.{name}: is missing'
+        for name, item in value.items():
+            more = schema.get('additionalProperties', {})
+            if name not in known and more is False:
+                yield f'{where}.{name}: is unknown'
+            else:
+                yield from violations(item, known.get(name, more), f'{where}.{name}')
+
+
+def is_valid(report):
+    return next(violations(report, SCHEMA), None) is None
+
+
+def expect_valid(report, what):
+    expect(is_valid(report), f'{what}: {next(violations(report, SCHEMA), None)}')
+
+
+# --- Writing
+
+def test_json():
+    done = check(0, '--json=a.json', '--junit=a.xml')
+    report = load('a.json')
+    expect_valid(report, 'a.json')
+    device, = report['devices']
+    line = [line.split() for line in done.stdout.decode().splitlines() if line.startswith('reference')][-1]
+    expect([int(n) for n in line[1:5]] == [device['counts'][s] for s in ('pass', 'fail', 'unsupported', 'error')],
+           'counts are not those of the table')
+    expect(device['fingerprint'].startswith(line[5]) and len(line[5]) == 16, 'another fingerprint than the table')
+    names = run(0, 'check', '--list').stdout.decode().split()
+    expect([case['name'] for case in device['cases']] == names, 'the cases are not those of --list')
+    expect(report['status'] == device['status'] == 'complete', 'it is not complete')
+    expect(report['case_list']['count'] == len(names), 'case_list.count')
+    check(0, '--json=again.json')
+    expect(without_times(load('again.json')) == without_times(report), 'a second run gives another report')
+
+
+def test_strings():
+    """Whatever an environment holds, the files can be read."""
+    environment = dict(os.environb, VK_TEST=b'\x01\x1b[31m\xff\xc0\x80"\\<&\xf0\x9f\x98\x80\xed\xa0\x80')
+    check(0, '--filter=*.zeros*', '--json=s.json', '--junit=s.xml', environment=environment)
+    value = load('s.json')['environment']['VK_TEST']
+    expect(value == '\x01\x1b[31m\ufffd\ufffd\ufffd"\\<&\U0001f600\ufffd\ufffd\ufffd', f'VK_TEST is {value!r}')
+    properties = ElementTree.parse('s.xml').iter('property')
+    value, = [p.get('value') for p in properties if p.get('name') == 'VK_TEST']
+    expect(value == '\ufffd\ufffd[31m\ufffd\ufffd\ufffd"\\<&\U0001f600\ufffd\ufffd\ufffd', f'in XML {value!r}')
+
+
+def test_junit():
+    root = ElementTree.parse('a.xml').getroot()
+    suite, = root
+    cases = suite.findall('testcase')
+    expect(len(cases) == int(suite.get('tests')) == load('a.json')['case_list']['count'], 'JUnit has other cases')
+    expect(not any(len(case) for case in cases), 'JUnit has a failure')
+    check(1, '--filter=*.base.*zeros*', '--fault=flip:quantize.base.zeros', '--junit=f.xml', '--json=f.json')
+    expect_valid(load('f.json'), 'f.json')
+    suite, = ElementTree.parse('f.xml').getroot()
+    found = [(case.get('name'), case[0].tag) for case in suite.findall('testcase') if len(case)]
+    expect(found == [('quantize.base.zeros', 'failure')] and suite.get('failures') == '1', f'failures are {found}')
+    expect('0000' in suite.find('.//failure').get('message'), 'the failure has no mismatch')
+    check(99, '--filter=*.base.*zeros*', '--fault=crash', '--junit=c.xml', '--json=c.json')
+    expect_valid(load('c.json'), 'c.json')
+    suite, = ElementTree.parse('c.xml').getroot()
+    expect(len(suite.findall('testcase')) == len(suite.findall('testcase/error')) == int(suite.get('errors')) > 0,
+           'a crash is no error in JUnit')
+    expect(load('c.json')['devices'][0]['status'] == 'given up', 'the device is not given up')
+    run(99, 'check', '--device=nonsuch', '--filter=*.base.zeros', '--json=n.json', '--junit=n.xml')
+    expect_valid(load('n.json'), 'n.json')
+    expect(load('n.json')['devices'][0]['status'] == 'not opened', 'a missing device is opened')
+
+
+def test_schema():
+    good = load('f.json')
+    device, case = good['devices'][0], good['devices'][0]['cases'][0]
+
+    def altered(change):
+        bad = copy.deepcopy(good)
+        change(bad, bad['devices'][0], bad['devices'][0]['cases'][0])
+        expect(bad != good and not is_valid(bad), f'the schema takes {change.__code__.co_consts}')
+
+    for name in good:
+        altered(lambda root, *_, name=name: root.pop(name))
+    for name in device:
+        altered(lambda _, device, __, name=name: device.pop(name))
+    for name in case:
+        altered(lambda _, __, case, name=name: case.pop(name))
+    altered(lambda root, *_: root.update(format=2))
+    altered(lambda root, *_: root.update(more=1))
+    altered(lambda root, *_: root['tool'].update(dirty='no'))
+    altered(lambda root, *_: root['options'].update(seed=1))
+    altered(lambda _, device, __: device.update(status='fine'))
+    altered(lambda _, device, __: device.update(fingerprint='A' * 64))
+    altered(lambda _, __, case: case.update(status='skipped'))
+    altered(lambda _, __, case: case.update(seconds=-1))
+    altered(lambda _, __, case: case.update(mismatches=1.5))
+
+
+# --- Resuming
+
+def test_resume():
+    whole = load('a.json')
+    hang = ['check', '--device=reference', '--fault=hang:*ramp', '--json=r.json', '--junit=r.xml']
+    process = subprocess.Popen([KQUANT, *hang], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        time.sleep(0.1)
+        if Path('r.json').exists() and any(device['cases'] for device in load('r.json')['devices']):
+            break
+    process.send_signal(signal.SIGKILL)
+    # The child, which hangs, has the other end of the pipe too.
+    try:
+        process.communicate(timeout=30)
+    except subprocess.TimeoutExpired:
+        expect(False, 'the child outlives its parent')
+    half = load('r.json')
+    expect_valid(half, 'an interrupted report')
+    count = len(half['devices'][0]['cases'])
+    expect(half['status'] == half['devices'][0]['status'] == 'incomplete', 'it is not marked incomplete')
+    expect(0 < count < whole['case_list']['count'], f'{count} cases before the kill')
+    expect(half['devices'][0]['fingerprint'] == 'incomplete', 'it has a fingerprint')
+    errors = [case.find('error').get('type') for case in ElementTree.parse('r.xml').iter('testcase') if len(case)]
+    expect(errors == ['incomplete'], f'JUnit of an interrupted run has {errors}')
+    run(99, 'report', 'r.json')
+
+    check(2, '--json=r.json', '--resume', '--fault=hang:*amp')
+    expect(load('r.json') == half, 'a refusal changes the file')
+    done = check(99, '--json=r.json', '--resume', '--fault=hang:*ramp', '--time-limit=5')
+    expect(f'running {whole["case_list"]["count"] - count} cases' in done.stderr.decode(), 'it begins from the start')
+    full = load('r.json')
+    kept = [case['seconds'] for case in half['devices'][0]['cases']]
+    expect(kept == [case['seconds'] for case in full['devices'][0]['cases']][:count], 'results are not kept')
+    errors = full['devices'][0]['counts']['error']
+    expect(errors > 0, 'a case that hangs is no error')
+    # Once the fault is forgotten, errors are run again, and all is as if nothing had been.
+    del full['options']['fault']
+    full['options']['time-limit'] = whole['options']['time-limit']
+    Path('r.json').write_text(json.dumps(full))
+    done = check(0, '--json=r.json', '--resume')
+    expect(f'running {errors} cases' in done.stderr.decode(), 'other cases than the errors are run')
+    expect(without_times(load('r.json')) == without_times(whole), 'the resumed report is another')
+    done = check(0, '--json=r.json', '--resume')
+    expect('running' not in done.stderr.decode(), 'something runs though all is there')
+    expect(without_times(load('r.json')) == without_times(whole), 'resuming nothing changes the report')
+    check(0, '--json=fresh.json', '--resume', '--filter=*.zeros*')
+    expect(load('fresh.json')['status'] == 'complete', '--resume without a file')
+    check(2, '--resume')
+
+
+def test_refusals():
+    good = load('a.json')
+
+    def refused(code, words, change, *arguments):
+        bad = copy.deepcopy(good)
+        change(bad, bad['devices'][0])
+        Path('o.json').write_text(json.dumps(bad))
+        done = check(code, '--json=o.json', '--resume', *arguments)
+        expect(words in done.stderr.decode() + done.stdout.decode(), f'{words!r} is not said: {done.stderr}')
+
+    refused(2, '--seed was 1 and is 2', lambda *_: None, '--seed=2')
+    refused(2, '--filter was none', lambda *_: None, '--filter=*')
+    refused(2, '--level was quick', lambda *_: None, '--level=full')
+    refused(2, 'the version of kquant', lambda root, _: root['tool'].update(version='0.0.9'))
+    refused(2, 'the digest of the list', lambda root, _: root['case_list'].update(sha256='0' * 64))
+    if good['modules']:
+        refused(2, good['modules'][0]['name'], lambda root, _: root['modules'][0].update(sha256='0' * 64))
+        refused(2, 'was absent', lambda root, _: root['modules'].pop())
+
+    def swap(_, device):
+        device['cases'][:2] = reversed(device['cases'][:2])
+
+    def lose_one(root, device):
+        device['cases'].pop()
+        device['counts']['pass'] -= 1
+        device.update(driver='another', status='incomplete', fingerprint='incomplete')
+        root['status'] = 'incomplete'
+
+    refused(2, 'order of the list', swap)
+    refused(99, 'another device now', lose_one)
+
+
+# --- kquant report
+
+class Page(HTMLParser):
+    """The elements of a page, what they refer to, and its data."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.tags, self.references, self.data, self.script = [], [], '', ''
+        self.inside = None
+        self.feed(Path(path).read_text(encoding='utf-8'))
+        self.data = json.loads(self.data)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append(tag)
+        self.inside = tag if tag in ('script', 'style') else None
+        if dict(attributes).get('id') == 'data':
+            self.inside = 'data'
+        self.references += [f'{name}={value}' for name, value in attributes
+                            if name in ('src', 'href', 'srcset', 'action', 'data', 'poster')]
+
+    def handle_endtag(self, tag):
+        self.inside = None
+
+    def handle_data(self, data):
+        if self.inside == 'data':
+            self.data += data
+        elif self.inside:
+            self.script += data
+
+
+def test_page():
+    Path('a.html').unlink(missing_ok=True)
+    done = run(0, 'report', 'a.json', 'again.json', '--output=a.html')
+    expect('same bits everywhere' in done.stdout.decode(), 'agreement is not said')
+    page = Page('a.html')
+    report = load('a.json')
+    expect(not page.references, f'the page refers to {page.references}')
+    expect(not re.search(r'url\(|@import|https?:|fetch|import\(|innerHTML|document\.write', page.script),
+           'the page can load something, or make markup of text')
+    expect(len(page.data['devices']) == 2 and page.data['exit'] == 0, 'the page has other devices')
+    expect([[row[0], row[2][1]] for row in page.data['rows']] ==
+           [[case['name'], case['digest'][:16]] for case in report['devices'][0]['cases']], 'the page has other cases')
+    facts = {tuple(fact[:2]): fact[2] for fact in page.data['devices'][0]['facts']}
+    for heading in 'system', 'environment', 'options':
+        for name, value in report[heading].items():
+            expect(facts.get((heading, name)) == value, f'the page has no {heading} {name}')
+    expect(facts['kquant', 'commit'] == report['tool']['commit'], 'the page has no commit')
+    run(0, 'report', 'a.json', '-o', 'b.html')
+    run(2, 'report', 'a.json', '-o')
+    run(2, 'report')
+    run(2, 'report', 'a.json', '-o', 'b.html', '--output=c.html')
+    run(99, 'report', 'a.json', '--output=missing/page.html')
+
+
+def test_verdicts():
+    check(0, '--filter=*.base.*zeros*', '--json=g.json')
+    done = run(1, 'report', 'g.json', 'f.json', '-o', 'd.html')
+    expect(re.search(r'DIFFER quantize.base.zeros: pass [0-9a-f]{16}, fail [0-9a-f]{16}', done.stdout.decode()),
+           'the difference is not shown')
+    kinds = {row[0]: row[1] for row in Page('d.html').data['rows']}
+    expect([name for name, kind in kinds.items() if kind == 0] == ['quantize.base.zeros'], f'differences {kinds}')
+    run(1, 'report', 'f.json')
+    # All passed, and yet the bits are others.
+    other = load('g.json')
+    other['devices'][0]['cases'][0]['digest'] = other['devices'][0]['fingerprint'] = '0' * 64
+    Path('h.json').write_text(json.dumps(other))
+    done = run(1, 'report', 'g.json', 'h.json')
+    expect(re.search(r'DIFFER \S+: pass [0-9a-f]{16}, pass 0{16}\n', done.stdout.decode()), 'other bits are not shown')
+    run(99, 'report', 'g.json', 'c.json', '-o', 'd.html')
+    expect(all(row[1] == 2 and row[3][0] == 4 for row in Page('d.html').data['rows']), 'errors pass for something')
+    done = run(99, 'report', 'g.json', 'n.json')
+    expect('not opened' in done.stdout.decode(), 'a device that is not there is not shown')
+    done = run(99, 'report', 'g.json', 'a.json')
+    expect('different lists' in done.stdout.decode(), 'lists of cases are not compared')
+    # What could be read still makes a page.
+    Path('d.html').unlink()
+    run(99, 'report', 'g.json', 'no-such.json', '-o', 'd.html')
+    expect(len(Page('d.html').data['devices']) == 1, 'no page beside an unreadable file')
+
+
+def test_hostile_strings():
+    evil = '</script><img src=x onerror=alert(1)><!--<script>'
+    report = load('g.json')
+    device = report['devices'][0]
+    device.update(name=evil + '\x1b[2J', driver='"\'&amp;\u2028\x1b[2J', reason=evil)
+    device['cases'][0]['name'] = 'quantize.base.' + evil + '"\'\\\x07'
+    Path('evil.json').write_text(json.dumps(report))
+    done = run(1, 'report', 'evil.json', 'f.json', '-o', 'evil.html')
+    expect(not re.search(rb'[\x00-\x09\x0b-\x1f\x7f]', done.stdout), 'control characters on stdout')
+    page, plain = Page('evil.html'), Page('a.html')
+    expect(page.tags == plain.tags and page.script == plain.script, 'a device name changes the page')
+    expect(page.data['devices'][0]['name'] == device['name'] and evil in page.data['rows'][0][0], 'it is not in the data')
+
+
+def hostile_files():
+    """Name, bytes, what the complaint says."""
+    good = load('g.json')
+
+    def text(change):
+        bad = copy.deepcopy(good)
+        change(bad, bad['devices'][0], bad['devices'][0]['cases'])
+        return json.dumps(bad).encode()
+
+    raw = json.dumps(good).encode()
+    yield 'empty', b'', 'no JSON'
+    yield 'cut', raw[:-20], 'no JSON'
+    yield 'more', raw + b'{}', 'no JSON'
+    yield 'NaN', raw.replace(b'"mismatches": 0', b'"mismatches": NaN', 1), 'no JSON'
+    yield 'inf', raw.replace(b'"mismatches": 0', b'"mismatches": 1e999', 1), 'mismatches: must be a number'
+    yield 'deep', b'[' * 1000000, 'no JSON'
+    yield 'deep object', b'{"a":' * 100000 + b'1' + b'}' * 100000, 'no JSON'
+    yield 'binary', bytes(range(256)) * 10, 'no JSON'
+    yield 'zero bytes', b'\0' * 1000, 'no JSON'
+    yield 'another thing', b'[1, 2]', 'no JSON object'
+    yield 'a number', b'7', 'no JSON object'
+    yield 'format', text(lambda root, *_: root.update(format=2)), 'format: is not 1'
+    yield 'list', text(lambda root, *_: root.update(devices={})), 'devices: must be an array'
+    yield 'text', text(lambda root, device, _: device.update(name=None)), 'devices[0].name: must be a string'
+    yield 'status', text(lambda root, device, _: device.update(status='fine')), 'devices[0].status: is none'
+    yield 'environment', text(lambda root, *_: root.update(environment={'A': 1})), 'environment: must have strings'
+    yield 'digest', text(lambda _, __, cases: cases[1].update(digest='0' * 63)), 'cases[1].digest: must be'
+    yield 'negative', text(lambda _, __, cases: cases[0].update(seconds=-1)), 'seconds: must be a number'
+    yield 'fraction', text(lambda _, __, cases: cases[0].update(mismatches=0.5)), 'must be a whole number'
+    yield 'huge', text(lambda _, __, cases: cases[0].update(mismatches=2**60)), 'mismatches: must be'
+    yield 'case', text(lambda _, __, cases: cases.insert(0, 'x')), 'cases[0].name: is missing'
+    yield 'twice', text(lambda _, __, cases: cases[1].update(name=cases[0]['name'])), 'is there twice'
+    yield 'counts', text(lambda _, device, __: device['counts'].update(fail=1)), 'counts: are not'
+    yield 'false pass', text(lambda _, device, cases: (cases[0].update(status='fail'),
+                             device['counts'].update({'fail': 1, 'pass': len(cases) - 1}))), 'fingerprint: must be'
+    yield 'too few', text(lambda root, *_: root['case_list'].update(count=9999)), 'not as many'
+    yield 'too many', text(lambda root, *_: root['case_list'].update(count=1)), 'not as many'
+    yield 'devices', text(lambda root, *_: root.update(devices=root['devices'] * 300)), 'longer than a report'
+    yield 'complete', text(lambda root, *_: root.update(status='incomplete')), 'status: is not what'
+    for name in good:
+        yield 'no ' + name, text(lambda root, *_, name=name: root.pop(name)), name + ': is missing'
+    yield 'large', b' ' * (65 << 20), 'larger'
+
+
+def test_hostile_files():
+    for name, content, words in hostile_files():
+        Path('hostile.json').write_bytes(content)
+        for arguments in ['report', 'hostile.json'], ['check', '--filter=*.base.*zeros*', '--device=reference',
+                                                      '--json=hostile.json', '--resume']:
+            done = run(99, *arguments)
+            said = done.stderr.decode()
+            expect(said.count('\n') == 1 and words in said and len(said) < 300, f'{name}: {said!r}')
+        expect(Path('hostile.json').read_bytes() == content, f'{name}: the file is another now')
+    Path('hostile.json').unlink()
+    Path('hostile.json').mkdir()
+    run(99, 'report', 'hostile.json')
+    check(99, '--json=hostile.json', '--filter=*.zeros')
+    check(99, '--json=missing/a.json', '--filter=*.zeros')
+    check(99, '--junit=missing/a.xml', '--filter=*.zeros')
+
+
+def test_devices(devices):
+    for k, device in enumerate(['reference', *devices]):
+        run(0, 'check', f'--device={device}', f'--json={k}.json', f'--junit={k}.xml')
+        expect_valid(load(f'{k}.json'), device)
+        ElementTree.parse(f'{k}.xml')
+    done = run(0, 'report', *[f'{k}.json' for k in range(len(devices) + 1)], '-o', 'page.html')
+    expect('same bits everywhere' in done.stdout.decode(), f'{devices} differ from the reference')
+    expect(len(Page('page.html').data['devices']) == len(devices) + 1, 'the page has other devices')
+    properties = load('1.json')['devices'][0]['properties']
+    expect(len(properties) > 10, f'the driver says of itself only {properties}')
+    expect('.so' in properties.get('libraries', '') or not sys.platform.startswith('linux'), f'only {properties}')
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        if len(sys.argv) > 3:
+            test_devices(sys.argv[3:])
+        else:
+            for test in (test_json, test_strings, test_junit, test_schema, test_resume, test_refusals, test_page,
+                         test_verdicts, test_hostile_strings, test_hostile_files):
+                test()
+        os.chdir('/')
+    print(f'report_test: {checks} checks, {len(failures)} failed')
+    sys.exit(1 if failures else 0)
+
+
+main()
