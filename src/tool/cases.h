@@ -28,6 +28,7 @@ struct test_case {
     layout layout;
     uint64_t cut_work;  // of the same case cut; 0: CASE_CUT_WORK
     uint64_t draw_seed;
+    unsigned part;           // of a record, which a walk is over
     uint32_t primitive;      // where build is NULL: which, or 0 for the self-test
     unsigned operand_class;  // of it, and how many are drawn of each kind
     uint32_t draws;
@@ -49,7 +50,13 @@ void cases_add_vectors(case_list *list);
 // The vectors again, moved about: offsets, strides, repeats, shared buffers, no records.
 void cases_add_layouts(case_list *list);
 
-// Every case so far once more, cut into many submissions; and repeats of very many dots.
+// One operation among many of its kind: at both ends of a batch, which is one call or several.
+void cases_add_batches(case_list *list);
+
+// Every bit of a pair of records, flipped alone.
+void cases_add_walks(case_list *list);
+
+// Every case of an operation so far once more, cut into many submissions; and repeats of very many dots.
 void cases_add_limits(case_list *list);
 
 // Random operands in random layouts, `count` of them, compared with the reference.

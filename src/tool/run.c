@@ -32,6 +32,8 @@ static int fill(const run_options *options, case_list *list)
     cases_add_vectors(list);
     if (options->vectors == NULL) {
         cases_add_layouts(list);
+        cases_add_batches(list);
+        cases_add_walks(list);
     }
     if (options->is_full) {
         cases_add_limits(list);
