@@ -28,6 +28,8 @@ struct test_case {
     layout layout;
     uint64_t cut_work;  // of the same case cut; 0: CASE_CUT_WORK
     uint64_t draw_seed;
+    uint32_t runs;           // of the trial; 0: one
+    bool has_twin;           // as many on a second device at once
     unsigned part;           // of a record, which a walk is over
     uint32_t primitive;      // where build is NULL: which, or 0 for the self-test
     unsigned operand_class;  // of it, and how many are drawn of each kind
@@ -56,8 +58,12 @@ void cases_add_batches(case_list *list);
 // Every bit of a pair of records, flipped alone.
 void cases_add_walks(case_list *list);
 
-// Every case of an operation so far once more, cut into many submissions; and repeats of very many dots.
+// Every case of an operation so far once more, cut into many submissions; and repeats of very many
+// dots.
 void cases_add_limits(case_list *list);
+
+// An operation so many times over, which must give the same each time; and on two devices at once.
+void cases_add_replays(case_list *list, uint32_t runs, uint32_t runs_of_twins);
 
 // Random operands in random layouts, `count` of them, compared with the reference.
 void cases_add_draws(case_list *list, uint32_t count);

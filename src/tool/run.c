@@ -10,7 +10,11 @@
 
 enum {
     QUICK_ITEMS = 2048,
+    QUICK_REPLAYS = 200,
+    QUICK_REPLAYS_OF_TWINS = 50,
     FULL_ITEMS = 65536,
+    FULL_REPLAYS = 10000,
+    FULL_REPLAYS_OF_TWINS = 1000,
     FULL_DRAWS = 2000,
     MAX_ERRORS = 8,
     MAX_ARGUMENTS = 16
@@ -37,6 +41,12 @@ static int fill(const run_options *options, case_list *list)
     }
     if (options->is_full) {
         cases_add_limits(list);
+    }
+    if (options->vectors == NULL) {
+        cases_add_replays(list, QUICK_REPLAYS, QUICK_REPLAYS_OF_TWINS);
+    }
+    if (options->is_full) {
+        cases_add_replays(list, FULL_REPLAYS, FULL_REPLAYS_OF_TWINS);
         cases_add_draws(list, FULL_DRAWS);
     }
     cases_finish(list);
