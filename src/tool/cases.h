@@ -52,8 +52,9 @@ void cases_add_vectors(case_list *list);
 // The vectors again, moved about: offsets, strides, repeats, shared buffers, no records.
 void cases_add_layouts(case_list *list);
 
-// One operation among many of its kind: at both ends of a batch, which is one call or several.
-void cases_add_batches(case_list *list);
+// One block, and one dot, alone; and at both ends of so many, which share 1, 3 or 7 calls.
+void cases_add_alone(case_list *list);
+void cases_add_batches(case_list *list, uint32_t blocks, uint32_t dots);
 
 // Every bit of a pair of records, flipped alone.
 void cases_add_walks(case_list *list);

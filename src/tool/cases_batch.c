@@ -6,7 +6,7 @@
 
 // One after the other, all different, over and over; a prime, so that no place in a workgroup has a
 // vector of its own. The last of a batch is the first again.
-enum { NEIGHBOURS = 61, DOTS = 70000, BLOCKS = 1000 };
+enum { NEIGHBOURS = 61 };
 
 static bool is_neighbour(const case_list *list, kq_op op, size_t k)
 {
@@ -54,17 +54,21 @@ static void add_batch(case_list *list, kq_op op, uint32_t count, uint32_t calls)
     for (uint32_t k = 0; k < count; k++) {
         case_take(test, neighbours[k == count - 1 ? 0 : k % NEIGHBOURS]);
     }
-    // A submission for every few hundred.
+    // Seven submissions.
     test->cut_work = CASE_CUT_WORK + count / 7 * (is_dot ? 1 : 16);
 }
 
-void cases_add_batches(case_list *list)
+void cases_add_batches(case_list *list, uint32_t blocks, uint32_t dots)
 {
     static const uint32_t calls[] = {1, 3, 7};
+    for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++) {
+        add_batch(list, KQ_OP_QUANTIZE, blocks, calls[k]);
+        add_batch(list, KQ_OP_QUANTIZED_DOT, dots, calls[k]);
+    }
+}
+
+void cases_add_alone(case_list *list)
+{
     add_batch(list, KQ_OP_QUANTIZE, 1, 1);
     add_batch(list, KQ_OP_QUANTIZED_DOT, 1, 1);
-    for (size_t k = 0; k < sizeof calls / sizeof calls[0]; k++) {
-        add_batch(list, KQ_OP_QUANTIZE, BLOCKS, calls[k]);
-        add_batch(list, KQ_OP_QUANTIZED_DOT, DOTS, calls[k]);
-    }
 }

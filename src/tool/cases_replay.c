@@ -35,11 +35,11 @@ static bool build_dots(const case_list *list, const test_case *test, target *ref
     return case_expect_reference(trial, reference, reason);
 }
 
-static void add(case_list *list, kq_op op, const char *class, uint32_t runs, bool has_twin)
+static void add(case_list *list, kq_op op, uint32_t runs, bool has_twin)
 {
     bool is_dot = op == KQ_OP_QUANTIZED_DOT;
-    test_case *test =
-        case_add(list, op, is_dot ? build_dots : build_quantize, "%s-%" PRIu32, class, runs);
+    test_case *test = case_add(list, op, is_dot ? build_dots : build_quantize,
+                               "replay-%" PRIu32 "%s", runs, has_twin ? "-in-2-threads" : "");
     test->runs = runs;
     test->has_twin = has_twin;
     if (is_dot) {
@@ -55,7 +55,7 @@ static void add(case_list *list, kq_op op, const char *class, uint32_t runs, boo
 void cases_add_replays(case_list *list, uint32_t runs, uint32_t runs_of_twins)
 {
     for (kq_op op = KQ_OP_QUANTIZE; op <= KQ_OP_QUANTIZED_DOT; op++) {
-        add(list, op, "replay", runs, false);
-        add(list, op, "threads-2-by", runs_of_twins, true);
+        add(list, op, runs, false);
+        add(list, op, runs_of_twins, true);
     }
 }

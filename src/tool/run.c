@@ -10,9 +10,12 @@
 
 enum {
     QUICK_ITEMS = 2048,
+    QUICK_BATCH = 300,
     QUICK_REPLAYS = 200,
     QUICK_REPLAYS_OF_TWINS = 50,
     FULL_ITEMS = 65536,
+    FULL_BATCH_OF_BLOCKS = 5000,
+    FULL_BATCH_OF_DOTS = 70000,
     FULL_REPLAYS = 10000,
     FULL_REPLAYS_OF_TWINS = 1000,
     FULL_DRAWS = 2000,
@@ -36,10 +39,12 @@ static int fill(const run_options *options, case_list *list)
     cases_add_vectors(list);
     if (options->vectors == NULL) {
         cases_add_layouts(list);
-        cases_add_batches(list);
+        cases_add_alone(list);
+        cases_add_batches(list, QUICK_BATCH, QUICK_BATCH);
         cases_add_walks(list);
     }
     if (options->is_full) {
+        cases_add_batches(list, FULL_BATCH_OF_BLOCKS, FULL_BATCH_OF_DOTS);
         cases_add_limits(list);
     }
     if (options->vectors == NULL) {
@@ -53,6 +58,13 @@ static int fill(const run_options *options, case_list *list)
     return EXIT_DONE;
 }
 
+// "!GLOB" selects what GLOB does not.
+static bool is_selected(const char *filter, const char *name)
+{
+    bool is_left_out = filter != NULL && filter[0] == '!';
+    return filter == NULL || matches(filter + is_left_out, name) != is_left_out;
+}
+
 int selection_make(const run_options *options, selection *selection)
 {
     memset(selection, 0, sizeof *selection);
@@ -60,7 +72,7 @@ int selection_make(const run_options *options, selection *selection)
     selection->cases = allocate(selection->list.count, sizeof selection->cases[0]);
     for (size_t k = 0; k < selection->list.count; k++) {
         const test_case *test = &selection->list.cases[k];
-        if (options->filter == NULL || matches(options->filter, test->name)) {
+        if (is_selected(options->filter, test->name)) {
             selection->cases[selection->count++] = test;
         }
     }
