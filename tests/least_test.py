@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The whole quick list of kquant check on the least device that Vulkan 1.0 allows.
+"""The whole list of kquant check, level full, on the least device that Vulkan 1.0 allows.
 
-least_test.py KQUANT LEAST REFERENCE.json
+least_test.py KQUANT LEAST
 
 LEAST goes by the name of the Vulkan loader, and ends the program at a call past the limits or a message
-of the validation layer: the case is an error then. Every case must pass, with the reference's bits.
+of the validation layer: the case is an error then. Every case must pass.
 """
 import json
 import os
@@ -24,13 +24,13 @@ SHOWN = {
 
 
 def main():
-    kquant, least, reference = map(Path, sys.argv[1:])
+    kquant, least = map(Path, sys.argv[1:])
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / 'least.json'
         old = os.environ.get('LD_LIBRARY_PATH')
         environment = dict(os.environ, LD_LIBRARY_PATH=str(least.parent) + (f':{old}' if old else ''))
-        done = subprocess.run([kquant, 'check', '--device=vulkan:0', f'--json={path}'], env=environment,
-                              text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        done = subprocess.run([kquant, 'check', '--device=vulkan:0', '--level=full', f'--json={path}'],
+                              env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         print(done.stdout)
         if 'least device: no validation layer' in done.stdout:
             return 77
@@ -41,8 +41,8 @@ def main():
         wrong.append(f'{least} is not among the libraries')
     if any(word in done.stdout for word in ('wrapped driver:', 'validation:')):
         wrong.append('it has said something')
-    if device['fingerprint'] != json.loads(reference.read_text())['devices'][0]['fingerprint']:
-        wrong.append(f'the fingerprint is {device["fingerprint"]}')
+    if device['fingerprint'] == 'incomplete':
+        wrong.append('not every case passed')
     for text in wrong:
         print('least_test:', text)
     return 1 if wrong or done.returncode != 0 else 0
