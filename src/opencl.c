@@ -345,6 +345,10 @@ static kq_result check_opencl_params(const kq_opencl_params *params)
                        "program is %u; it must be any (0), SPIR-V (1) or source (2)",
                        (unsigned)params->program);
     }
+    if (params->caps != 0) {
+        return kq_fail(&params->errors, KQ_ERROR_ARGUMENT,
+                       "caps is 0x%" PRIX32 "; no kernel needs any", params->caps);
+    }
     if ((params->ops & ~KQ_KNOWN_OPS) != 0) {
         return kq_fail(&params->errors, KQ_ERROR_ARGUMENT,
                        "ops is 0x%" PRIX32 "; it has bits that are no 1u << KQ_OP_*", params->ops);

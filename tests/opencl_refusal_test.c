@@ -263,6 +263,7 @@ static void test_pack_arguments(void **state)
     REFUSE_PACK(KQ_ERROR_ARGUMENT, "context is null", params.context = NULL);
     REFUSE_PACK(KQ_ERROR_ARGUMENT, "device is null", params.device = NULL);
     REFUSE_PACK(KQ_ERROR_ARGUMENT, "program is 3", params.program = (kq_opencl_program)3);
+    REFUSE_PACK(KQ_ERROR_ARGUMENT, "caps is 0x1;", params.caps = 1);
     REFUSE_PACK(KQ_ERROR_ARGUMENT, "ops is 0x1;", params.ops = 1);
     REFUSE_PACK(KQ_ERROR_ARGUMENT, "ops is 0x10;", params.ops = 16);
     assert_int_equal(e->wrapped.call_count, 0);

@@ -424,7 +424,9 @@ holds "too few cases" test "$(wc -l <out)" -gt 1000
 holds "case names are not all different" test "$(sort out | uniq -d | wc -l)" -eq 0
 for name in quantize.base.zeros quantized_dot.base.random-1 quantize.base.offsets-1-3 \
     quantized_dot.base.offsets-1-2-3 quantized_dot.base.repeat-shared-rhs-1 \
-    quantized_dot.base.no-records-null-inputs-1 quantize.base.bulk-16000000000000000-1; do
+    quantized_dot.base.no-records-null-inputs-1 quantize.base.bulk-16000000000000000-1 \
+    quantize.base.batch-1-in-1 quantized_dot.base.batch-300-in-7 quantized_dot.base.walk-bsums \
+    quantize.base.replay-200 quantized_dot.base.replay-50-in-2-threads; do
     case $name in
     *bulk*) name=quantize.base.bulk-$(awk '!/^#/ { print $1 "-" $2; exit }' "$vectors/bulk.tsv") ;;
     esac
@@ -432,9 +434,21 @@ for name in quantize.base.zeros quantized_dot.base.random-1 quantize.base.offset
 done
 run 0 check --list --level=full
 holds "full adds no draws" grep -q '^quantized_dot.base.draw-1-1$' out
+for name in quantized_dot.base.batch-70000-in-7 quantized_dot.base.cut-batch-70000-in-3 \
+    quantized_dot.base.cut-walk-codes quantize.base.replay-10000 \
+    quantize.base.replay-1000-in-2-threads; do
+    holds "$name is not listed" grep -qxF "$name" out
+done
+# Cases that run as they are whether or not operations are cut.
+holds "single steps or replays are cut" sh -c "! grep -qE '^primitive.*cut-|cut-replay' out"
 run 0 check --list --filter='*.base.z?ros'
 holds "the filter is wrong" test "$(grep -cx '.*[.]base[.]zeros' out)" -eq "$(wc -l <out)"
 holds "the filter is wrong" test "$(wc -l <out)" -eq 2
+run 0 check --list
+mv out all
+run 0 check --list --filter='!*.base.z?ros'
+holds "the filter leaves out too much or too little" \
+    test "$(grep -vx '.*[.]base[.]zeros' all | cksum)" = "$(cksum <out)"
 
 run 0 check --device=reference
 says out ' passed, 0 failed, 0 skipped'

@@ -14,9 +14,12 @@ kquant=$4
 check()
 {
     echo "== $*"
-    valgrind --quiet --error-exitcode=1 --leak-check=full --trace-children=yes "$@"
+    # The stack of a thread that lives until the end is "possibly lost".
+    valgrind --quiet --error-exitcode=1 --leak-check=full --show-leak-kinds=definite,indirect \
+        --errors-for-leak-kinds=definite,indirect --trace-children=yes "$@"
 }
 
 check "$api_test"
 check "$rules_test" "$contract"
 check "$kquant" check --device=reference '--filter=*.base.*-everything-odd*'
+check "$kquant" check --device=reference '--filter=*.base.replay-50-in-2-threads'

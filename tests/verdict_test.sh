@@ -55,10 +55,20 @@ says '^FAIL   quantize.base.zeros: '
 expect 1 $((total - 1)) 1 0 0 --fault=stray:quantize.base.zeros
 says 'is no output'
 
+# One run of many that is wrong, in either thread, is not outvoted.
+expect 1 $((total - 2)) 2 0 0 --fault=flip:*.replay-200
+says '^FAIL   quantize.base.replay-200: 67 of 200 runs differ from the first, as run 1 does$'
+says '^FAIL   quantized_dot.base.replay-200: 67 of 200 runs differ'
+expect 1 $((total - 2)) 2 0 0 --fault=flip:*-in-2-threads
+says '17 of 50 runs in the first thread differ'
+says '17 of 50 runs in the second thread differ'
+
 # A case that the driver does not come back from takes only itself.
 for fault in crash hang lost; do
     expect 99 $((total - 1)) 0 0 1 --fault=$fault:quantize.base.zeros --time-limit=3
     says '^ERROR  quantize.base.zeros: '
+    expect 99 $((total - 2)) 0 0 2 --fault=$fault:*-in-2-threads --time-limit=3
+    says '^ERROR  quantized_dot.base.replay-50-in-2-threads: '
 done
 
 # Until there is nothing to wait for.

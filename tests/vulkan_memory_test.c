@@ -639,6 +639,10 @@ int main(int argc, char **argv)
     vectors vectors = {0};
     wrapped_validation validation = WRAPPED_VALIDATION_NONE;
     for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--only=", 7) == 0) {
+            cmocka_set_test_filter(argv[i] + 7);
+            continue;
+        }
         wrapped_validation asked = wrapped_vulkan_validation(argv[i]);
         validation = asked != WRAPPED_VALIDATION_NONE ? asked : validation;
         if (asked == WRAPPED_VALIDATION_NONE && !add_vectors(&vectors, argv[i])) {
@@ -646,7 +650,8 @@ int main(int argc, char **argv)
         }
     }
     if (vectors.dot_count == 0) {
-        fprintf(stderr, "usage: vulkan_memory_test [--validate|--validate=gpu] FOLDER...\n");
+        fprintf(stderr, "usage: vulkan_memory_test [--validate|--validate=gpu] [--only=GLOB] "
+                        "FOLDER...\n");
         return EXIT_FAILURE;
     }
     if (!device_is_possible(validation)) {

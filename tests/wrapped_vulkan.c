@@ -5,6 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+// A library that goes by the loader's name needs another one's.
+#ifndef WRAPPED_LOADER
+# define WRAPPED_LOADER "libvulkan.so.1"
+#endif
+
 wrapped_state wrapped;
 
 const char *const wrapped_layout_names[WRAPPED_LAYOUT_COUNT] = {
@@ -54,6 +59,9 @@ void wrapped_violate(const char *format, ...)
     fprintf(stderr, "wrapped driver: %s\n", text);
     if (wrapped.now->violations++ == 0) {
         memcpy(wrapped.now->violation, text, sizeof text);
+    }
+    if (wrapped.now->aborts) {
+        abort();
     }
 }
 
@@ -188,6 +196,9 @@ static VKAPI_ATTR VkBool32 VKAPI_CALL take_message(VkDebugUtilsMessageSeverityFl
                            severity == VK_DEBUG_UTILS_MESSAGE_SEVERITY_WARNING_BIT_EXT;
     w->messages += !is_about_itself;
     fprintf(stderr, "validation: %s\n", data->pMessage);
+    if (w->aborts && !is_about_itself) {
+        abort();
+    }
     return VK_FALSE;
 }
 
@@ -436,6 +447,9 @@ static void lower(VkPhysicalDeviceProperties *properties)
     if (w->api_version != 0 && !w->finds_newer && properties->apiVersion > w->api_version) {
         properties->apiVersion = w->api_version;
     }
+    if (w->is_least) {
+        wrapped_lower_to_least(limits);
+    }
     if (w->max_storage_buffer_range != 0) {
         limits->maxStorageBufferRange = w->max_storage_buffer_range;
     }
@@ -520,6 +534,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkCreateDevice(VkPhysicalDevice ph
         memset(device, WRAPPED_POISON, sizeof *device);
         return result;
     }
+    wrapped_check_device(info);
     wrapped.now->is_creating_device = true;
     result = wrapped.vkCreateDevice(physical_device, info, allocator, device);
     wrapped.now->is_creating_device = false;
@@ -589,12 +604,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkWaitForFences(VkDevice device, u
                                 : wrapped.vkWaitForFences(device, count, fences, all, timeout);
 }
 
-// --- Layouts and pipelines
+// --- Pipelines
 
-WRAPPED_CREATE(DescriptorSetLayout, DESCRIPTOR_SET_LAYOUT)
-WRAPPED_DESTROY(DescriptorSetLayout, DESCRIPTOR_SET_LAYOUT)
-WRAPPED_CREATE(PipelineLayout, PIPELINE_LAYOUT)
-WRAPPED_DESTROY(PipelineLayout, PIPELINE_LAYOUT)
 WRAPPED_CREATE(PipelineCache, PIPELINE_CACHE)
 WRAPPED_DESTROY(PipelineCache, PIPELINE_CACHE)
 WRAPPED_DESTROY(ShaderModule, SHADER_MODULE)
@@ -631,6 +642,7 @@ wrapped_vkCreateShaderModule(VkDevice device, const VkShaderModuleCreateInfo *in
         memset(module, WRAPPED_POISON, sizeof *module);
         return result;
     }
+    wrapped_check_module(info->pCode, info->codeSize / 4);
     const wrapped_vulkan *w = wrapped.now;
     uint64_t code = digest(info->pCode, info->codeSize);
     VkShaderModuleCreateInfo changed = *info;
@@ -738,10 +750,6 @@ static const wrapped_entry entries[] = {
     WRAPPED_ENTRY(vkResetFences),
     WRAPPED_ENTRY(vkGetFenceStatus),
     WRAPPED_ENTRY(vkWaitForFences),
-    WRAPPED_ENTRY(vkCreateDescriptorSetLayout),
-    WRAPPED_ENTRY(vkDestroyDescriptorSetLayout),
-    WRAPPED_ENTRY(vkCreatePipelineLayout),
-    WRAPPED_ENTRY(vkDestroyPipelineLayout),
     WRAPPED_ENTRY(vkCreatePipelineCache),
     WRAPPED_ENTRY(vkDestroyPipelineCache),
     WRAPPED_ENTRY(vkCreateShaderModule),
@@ -754,17 +762,19 @@ static const wrapped_entry entries[] = {
 // Functions with nothing to see: they answer for themselves.
 static const char *const passed[] = {
     "vkEnumerateInstanceLayerProperties",
-    "vkGetPhysicalDeviceFeatures",
     "vkGetPhysicalDeviceQueueFamilyProperties",
     "vkGetDeviceQueue",
     "vkGetPipelineCacheData",
 };
 
-static PFN_vkVoidFunction find_entry(const wrapped_entry *list, const char *name)
+static PFN_vkVoidFunction find_entry(const char *name)
 {
-    for (; list->name != NULL; list++) {
-        if (strcmp(list->name, name) == 0) {
-            return list->function;
+    const wrapped_entry *const lists[] = {entries, wrapped_work_entries, wrapped_least_entries};
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        for (const wrapped_entry *entry = lists[i]; entry->name != NULL; entry++) {
+            if (strcmp(entry->name, name) == 0) {
+                return entry->function;
+            }
         }
     }
     return NULL;
@@ -783,8 +793,7 @@ static PFN_vkVoidFunction find(VkInstance instance, const char *name)
             return next_of(instance, name);
         }
     }
-    PFN_vkVoidFunction function = find_entry(entries, name);
-    function = function != NULL ? function : find_entry(wrapped_work_entries, name);
+    PFN_vkVoidFunction function = find_entry(name);
     return function != NULL && next_of(instance, name) != NULL ? function : NULL;
 }
 
@@ -802,15 +811,14 @@ static PFN_vkVoidFunction VKAPI_CALL wrapped_vkGetDeviceProcAddr(VkDevice device
             return next;
         }
     }
-    PFN_vkVoidFunction function = find_entry(entries, name);
-    function = function != NULL ? function : find_entry(wrapped_work_entries, name);
+    PFN_vkVoidFunction function = find_entry(name);
     return next != NULL ? function : NULL;
 }
 
 PFN_vkGetInstanceProcAddr wrapped_vulkan_direct(void)
 {
     // A loader opened twice is the same one, and drivers don't survive being unloaded.
-    void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *library = dlopen(WRAPPED_LOADER, RTLD_NOW | RTLD_LOCAL);
     void *symbol = library != NULL ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
     PFN_vkGetInstanceProcAddr get = NULL;
     memcpy(&get, &symbol, sizeof get);

@@ -103,6 +103,7 @@ typedef struct wrapped_vulkan {
     uint32_t max_groups;        // each of maxComputeWorkGroupCount
     uint32_t offset_alignment;  // minStorageBufferOffsetAlignment
     uint64_t max_allocation;    // maxMemoryAllocationSize
+    bool is_least;              // no features, and no more than Vulkan 1.0 asks of every device
 
     wrapped_validation validation;  // the layer is switched on in each instance
 
@@ -116,6 +117,8 @@ typedef struct wrapped_vulkan {
     void (*spoil)(void *user, const char *kernel, uint32_t *words, size_t count);
     void *spoil_user;
     const char *lost_kernels;
+
+    bool aborts;  // the program ends with the first violation or message
 
     // What was seen. wrapped_vulkan_reset() sets the counts to 0.
     wrapped_vulkan_counts counts;

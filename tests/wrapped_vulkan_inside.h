@@ -16,6 +16,7 @@
     f(vkDestroyInstance)                                                                           \
     f(vkEnumeratePhysicalDevices)                                                                  \
     f(vkEnumerateDeviceExtensionProperties)                                                        \
+    f(vkGetPhysicalDeviceFeatures)                                                                 \
     f(vkGetPhysicalDeviceProperties)                                                               \
     f(vkGetPhysicalDeviceProperties2)                                                              \
     f(vkGetPhysicalDeviceMemoryProperties)                                                         \
@@ -91,8 +92,9 @@ typedef struct wrapped_entry {
 #define WRAPPED_ENTRY(name) {#name, (PFN_vkVoidFunction)wrapped_##name}
 // clang-format on
 
-// Memory, commands and what they use; ends with a NULL name.
+// Memory, commands and what they use; layouts, and what else has limits. Both end with a NULL name.
 extern const wrapped_entry wrapped_work_entries[];
+extern const wrapped_entry wrapped_least_entries[];
 
 typedef enum wrapped_event_kind {
     WRAPPED_EVENT_DISPATCH,
@@ -118,7 +120,7 @@ typedef struct wrapped_vulkan_object {
     bool has_allocator;
     uint32_t version;    // of an instance: what its maker knows
     uint64_t messenger;  // of an instance
-    uint64_t bytes;      // of a buffer or memory; sets in a descriptor pool
+    uint64_t bytes;      // of a buffer or memory; sets in a pool; storage buffers in a set layout
     VkBufferUsageFlags usage;
     struct wrapped_vulkan_object *memory;  // of a buffer, once it is bound
     uint32_t type;                         // of memory, as shown
@@ -158,6 +160,13 @@ const char *wrapped_kernel_name(uint64_t code);
 
 // What the device shows.
 const VkPhysicalDeviceLimits *wrapped_limits(void);
+
+// Lowers limits to those that Vulkan 1.0 asks of every device, where they matter to computing.
+void wrapped_lower_to_least(VkPhysicalDeviceLimits *limits);
+
+// A violation where a module goes past the limits, or a device is to have more than is shown.
+void wrapped_check_module(const uint32_t *words, size_t count);
+void wrapped_check_device(const VkDeviceCreateInfo *info);
 
 // clang-format off
 // Defines wrapped_vkCreate* and wrapped_vkDestroy* of an object that needs no more than counting.

@@ -22,6 +22,9 @@ wrapped_vkAllocateMemory(VkDevice device, const VkMemoryAllocateInfo *info,
                         (unsigned long long)info->allocationSize,
                         (unsigned long long)w->max_allocation);
     }
+    if ((uint32_t)w->live[WRAPPED_VULKAN_MEMORY] >= wrapped_limits()->maxMemoryAllocationCount) {
+        wrapped_violate("vkAllocateMemory %d times", w->live[WRAPPED_VULKAN_MEMORY] + 1);
+    }
     VkMemoryAllocateInfo real = *info;
     uint32_t type = info->memoryTypeIndex;
     if (w->layout != WRAPPED_LAYOUT_OF_DRIVER) {

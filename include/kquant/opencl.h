@@ -33,7 +33,7 @@ typedef struct kq_opencl kq_opencl;
 KQ_API kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack);
 KQ_API void kq_opencl_destroy(kq_opencl **pack);
 
-// Buffers or sub-buffers, which overlap where they do in their parent; OpenCL is asked for sizes.
+// Buffers or sub-buffers, CL_MEM_READ_WRITE but for inputs; they overlap where they do in their parent.
 typedef struct kq_opencl_view {
     cl_mem buffer;
     kq_view view;

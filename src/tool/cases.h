@@ -28,6 +28,9 @@ struct test_case {
     layout layout;
     uint64_t cut_work;  // of the same case cut; 0: CASE_CUT_WORK
     uint64_t draw_seed;
+    uint32_t runs;           // of the trial; 0: one
+    bool has_twin;           // as many on a second device at once
+    unsigned part;           // of a record, which a walk is over
     uint32_t primitive;      // where build is NULL: which, or 0 for the self-test
     unsigned operand_class;  // of it, and how many are drawn of each kind
     uint32_t draws;
@@ -49,8 +52,19 @@ void cases_add_vectors(case_list *list);
 // The vectors again, moved about: offsets, strides, repeats, shared buffers, no records.
 void cases_add_layouts(case_list *list);
 
-// Every case so far once more, cut into many submissions; and repeats of very many dots.
+// One block, and one dot, alone; and at both ends of so many, which share 1, 3 or 7 calls.
+void cases_add_alone(case_list *list);
+void cases_add_batches(case_list *list, uint32_t blocks, uint32_t dots);
+
+// Every bit of a pair of records, flipped alone.
+void cases_add_walks(case_list *list);
+
+// Every case of an operation so far once more, cut into many submissions; and repeats of very many
+// dots.
 void cases_add_limits(case_list *list);
+
+// An operation so many times over, which must give the same each time; and on two devices at once.
+void cases_add_replays(case_list *list, uint32_t runs, uint32_t runs_of_twins);
 
 // Random operands in random layouts, `count` of them, compared with the reference.
 void cases_add_draws(case_list *list, uint32_t count);

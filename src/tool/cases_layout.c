@@ -411,6 +411,36 @@ static void add_repeat(case_list *list, const layout *layout, uint32_t G, unsign
     free(test->vectors);
 }
 
+// Loops over the vectors that share an operand, round and round: dots enough to go round a
+// workgroup, in one loop and in two, plain and at odd places.
+static void add_loops_sharing(case_list *list, unsigned operand, const dot_vector *model)
+{
+    static const uint32_t counts[][2] = {{32, 1}, {65, 1}, {7, 5}, {1, 41}};
+    char class[100];
+    for (size_t k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+        const uint32_t G = model->G, inner = counts[k][0], outer = counts[k][1];
+        layout layout = repeat_layout(G, inner, outer);
+        uint64_t *step = operand == OPERAND_LHS ? layout.repeat.lhs_step : layout.repeat.rhs_step;
+        memset(step, 0, sizeof layout.repeat.lhs_step);
+        const char *name = operand == OPERAND_LHS ? "lhs" : "rhs";
+        add_repeat(
+            list, &layout, G, operand, model,
+            CLASS("repeat-shared-%s-%" PRIu32 "x%" PRIu32 "-of-%" PRIu32, name, inner, outer, G));
+        layout.views[OPERAND_LHS].offset = 3;
+        layout.views[OPERAND_RHS] = (kq_view){.offset = 1, .stride = 297};
+        layout.views[OPERAND_OUT].offset = 2;
+        // No dot's own records touch those of the next.
+        uint64_t *own = operand == OPERAND_LHS ? layout.repeat.rhs_step : layout.repeat.lhs_step;
+        own[0] = 297 * (uint64_t)G;
+        own[1] = own[0] * inner + 1;
+        layout.repeat.result_step[0] = 4 * (uint64_t)outer + 1;
+        layout.repeat.result_step[1] = outer > 1 && inner > 1 ? 4 : 7;
+        add_repeat(list, &layout, G, operand, model,
+                   CLASS("repeat-shared-%s-everything-odd-%" PRIu32 "x%" PRIu32 "-of-%" PRIu32,
+                         name, inner, outer, G));
+    }
+}
+
 static void add_repeats_sharing(case_list *list, unsigned operand)
 {
     const char *name = operand == OPERAND_LHS ? "lhs" : "rhs";
@@ -443,6 +473,22 @@ static void add_repeats_sharing(case_list *list, unsigned operand)
         layout.repeat.result_step[1] = 7 * (uint64_t)count;
         add_repeat(list, &layout, G, operand, best,
                    CLASS("repeat-shared-%s-everything-odd-%" PRIu32, name, G));
+        add_loops_sharing(list, operand, best);
+    }
+}
+
+// One dot over and over, of more records than those above and no two alike: an operand is shared,
+// of the other each dot has a copy.
+static void add_copies_sharing(case_list *list)
+{
+    size_t found;
+    for (size_t which = 0; find_dot(list, which, &found); which++) {
+        const dot_vector *vector = &list->vectors.dot[found];
+        if (vector->G > 3) {
+            add_loops_sharing(list, OPERAND_LHS, vector);
+            add_loops_sharing(list, OPERAND_RHS, vector);
+            return;
+        }
     }
 }
 
@@ -567,6 +613,7 @@ void cases_add_layouts(case_list *list)
     add_dot_broadcasts(list);
     add_repeats_sharing(list, OPERAND_LHS);
     add_repeats_sharing(list, OPERAND_RHS);
+    add_copies_sharing(list);
     add_repeats(list);
     add_long_dots(list);
 }

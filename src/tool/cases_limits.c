@@ -40,8 +40,12 @@ void cases_add_limits(case_list *list)
     for (size_t k = 0; k < count; k++) {
         // The list may move when a case is added.
         const test_case whole = list->cases[k];
+        if (whole.build == NULL) {
+            continue;
+        }
         const char *class = strchr(strchr(whole.name, '.') + 1, '.') + 1;
         test_case *cut = case_add(list, whole.op, whole.build, "cut-%s", class);
+        cut->part = whole.part;
         cut->layout = whole.layout;
         cut->layout.work = whole.cut_work != 0 ? whole.cut_work : CASE_CUT_WORK;
         for (size_t v = 0; v < whole.vector_count; v++) {

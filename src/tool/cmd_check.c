@@ -276,9 +276,10 @@ static void print_list(const selection *selection)
 static const char about[] =
     "Runs the test vectors on a device, and with them every operation at odd offsets, with "
     "strides,\n"
-    "in repeats, on no records, on blocks that have no record. Every case fills its outputs and "
-    "what\nlies around them with other bytes first, and compares all of it afterwards, byte by "
-    "byte.\n\n"
+    "in repeats, on no records, on blocks that have no record, among many, with every bit of its\n"
+    "records flipped, over and over, and on two devices in two threads at once. Every case fills "
+    "its\noutputs and what lies around them with other bytes first, and compares all of it "
+    "afterwards, byte\nby byte.\n\n"
     "A mismatch is one line: case, record, field, input, expected, got; bits in hex, most "
     "significant\nfirst. Below a wrong dot stands the first record whose own term is wrong, taken "
     "apart. The first 20\nof each device are printed, all are counted.\n\n"
@@ -331,7 +332,8 @@ int cmd_check(int argc, char **argv)
          .value = "GLOB",
          .kind = OPTION_TEXT,
          .text = &check.options.filter,
-         .help = "only cases with such names; * is any characters, ? any one"},
+         .help = "only cases with such names; * is any characters, ? any one;\n"
+                 "!GLOB: only those without"},
         {.name = "level",
          .value = "quick|full",
          .kind = OPTION_CHOICE,

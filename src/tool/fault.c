@@ -1,5 +1,6 @@
 #include "fault.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,7 +41,13 @@ void fault_strike(fault_kind kind)
     }
 }
 
-void fault_alter(fault_kind kind, const trial *trial, outcome *outcome)
+fault_kind fault_of_run(fault_kind kind, uint32_t run)
+{
+    bool is_spared = (kind == FAULT_FLIP || kind == FAULT_STRAY) && run % 3 != 1;
+    return is_spared ? FAULT_NONE : kind;
+}
+
+void fault_alter(fault_kind kind, const trial *trial, target *target, outcome *outcome)
 {
     unsigned out = trial->buffer_of[OPERAND_OUT];
     uint8_t *got = outcome->got[out];
@@ -48,6 +55,7 @@ void fault_alter(fault_kind kind, const trial *trial, outcome *outcome)
         outcome_free(outcome);
         outcome->has_run = true;
         outcome->result = KQ_ERROR_DRIVER;
+        snprintf(target->reason, sizeof target->reason, "a fault");
     } else if (got == NULL) {
         return;
     } else if (kind == FAULT_EMPTY) {

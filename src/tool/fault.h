@@ -29,7 +29,10 @@ bool fault_is_known(const char *text);
 void fault_strike(fault_kind kind);
 
 // After it ran: the others.
-void fault_alter(fault_kind kind, const trial *trial, outcome *outcome);
+void fault_alter(fault_kind kind, const trial *trial, target *target, outcome *outcome);
+
+// The fault of one of many runs of a case: outputs are wrong now and then, and all else always.
+fault_kind fault_of_run(fault_kind kind, uint32_t run);
 
 // The same of primitives; returns their result code.
 kq_result fault_alter_items(fault_kind kind, item *items, uint32_t count, kq_result result);

@@ -258,7 +258,7 @@ static void add_cells(text *text, const matrix *matrix, const matrix_row *row)
             text_add(text, ",0");
             continue;
         }
-        text_add(text, ",[%d,\"%.16s\",%" PRIu64 ",%.6f", (int)cell->status, cell->digest,
+        text_add(text, ",[%d,\"%.16s\",%" PRIu64 ",%.3f", (int)cell->status, cell->digest,
                  cell->mismatches, cell->seconds);
         if (cell->reason[0] != '\0') {
             text_add(text, ",");

@@ -89,6 +89,41 @@ void platform_end_with_parent(void)
 {
 }
 
+struct platform_thread {
+    HANDLE handle;
+    void (*run)(void *user);
+    void *user;
+};
+
+static DWORD WINAPI run_thread(void *thread)
+{
+    ((platform_thread *)thread)->run(((platform_thread *)thread)->user);
+    return 0;
+}
+
+platform_thread *platform_start_thread(void (*run)(void *user), void *user)
+{
+    platform_thread *thread = malloc(sizeof *thread);
+    if (thread == NULL) {
+        return NULL;
+    }
+    *thread = (platform_thread){.run = run, .user = user};
+    thread->handle = CreateThread(NULL, 0, run_thread, thread, 0, NULL);
+    if (thread->handle == NULL) {
+        free(thread);
+        errno = EAGAIN;
+        return NULL;
+    }
+    return thread;
+}
+
+void platform_join_thread(platform_thread *thread)
+{
+    WaitForSingleObject(thread->handle, INFINITE);
+    CloseHandle(thread->handle);
+    free(thread);
+}
+
 static HANDLE make_job(HANDLE process)
 {
     JOBOBJECT_EXTENDED_LIMIT_INFORMATION limits = {0};
@@ -315,6 +350,39 @@ void platform_describe_system(platform_system *system)
     if (release != NULL) {
         fclose(release);
     }
+}
+
+struct platform_thread {
+    pthread_t id;
+    void (*run)(void *user);
+    void *user;
+};
+
+static void *run_thread(void *thread)
+{
+    ((platform_thread *)thread)->run(((platform_thread *)thread)->user);
+    return NULL;
+}
+
+platform_thread *platform_start_thread(void (*run)(void *user), void *user)
+{
+    platform_thread *thread = malloc(sizeof *thread);
+    if (thread == NULL) {
+        return NULL;
+    }
+    *thread = (platform_thread){.run = run, .user = user};
+    errno = pthread_create(&thread->id, NULL, run_thread, thread);
+    if (errno != 0) {
+        free(thread);
+        return NULL;
+    }
+    return thread;
+}
+
+void platform_join_thread(platform_thread *thread)
+{
+    pthread_join(thread->id, NULL);
+    free(thread);
 }
 
 static void *wait_for_parent(void *unused)

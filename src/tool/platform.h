@@ -52,6 +52,11 @@ bool platform_end(platform_child *child, double seconds, char *how, size_t bytes
 // In the child: it ends when nobody reads its stdout any more, whatever it is doing.
 void platform_end_with_parent(void);
 
+// run(user) in a thread of its own, until it is joined. NULL: errno says why there is none.
+typedef struct platform_thread platform_thread;
+platform_thread *platform_start_thread(void (*run)(void *user), void *user);
+void platform_join_thread(platform_thread *thread);
+
 // The path of each library that this process has loaded, some of them more than once; none where
 // the system can't be asked.
 void platform_list_libraries(void (*found)(void *user, const char *path), void *user);

@@ -150,14 +150,23 @@ static void add_ties(items *list, uint64_t *state, uint32_t draws)
             a = y & 0x100 ? 0 - a : a;
             break;
         }
-        default: {  // f32 to i8: every half, and what a first rounding to f32 makes of near halves
-            float half = (float)((int)(x % 520) - 260) / 2;
-            memcpy(&a, &half, sizeof a);
-            a += a << 1 != 0 ? near : 0;
-            break;
-        }
+        default: break;
         }
         add(list, a, b);
+    }
+}
+
+// Every half from beyond one end of i8 to beyond the other, and its neighbours, which are no halves
+// but become some, or whole, where they are rounded on the way.
+static void add_halves(items *list)
+{
+    for (int k = -260; k <= 260; k++) {
+        float half = (float)k / 2;
+        uint32_t bits;
+        memcpy(&bits, &half, sizeof bits);
+        for (uint32_t near = 0; near < 5; near++) {
+            add(list, k != 0 ? bits + near - 2 : near, 0);
+        }
     }
 }
 
@@ -245,6 +254,8 @@ item *primitive_items(uint32_t primitive, operand_class class, uint64_t seed, ui
         add_specials(&list);
     } else if (class == CLASS_WALK) {
         add_walk(&list);
+    } else if (class == CLASS_TIES && primitive == KQ_PRIMITIVE_F32_TO_I8) {
+        add_halves(&list);
     } else if (class == CLASS_TIES) {
         add_ties(&list, &state, draws);
     } else {

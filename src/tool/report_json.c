@@ -31,16 +31,20 @@ static void add_member(text *text, const char *name, const char *value)
     text_add(text, ", ");
 }
 
+// What most cases don't have is left out.
 static void add_case(text *text, const report_case *test)
 {
     text_add(text, "    {");
     add_member(text, "name", test->name);
     add_member(text, "status", case_status_name(test->status));
     add_member(text, "digest", test->digest);
-    text_add(text, "\"mismatches\": %" PRIu64 ", \"seconds\": %.6f, \"reason\": ", test->mismatches,
-             test->seconds);
-    text_add_json(text, test->reason);
-    text_add(text, "}");
+    if (test->mismatches > 0) {
+        text_add(text, "\"mismatches\": %" PRIu64 ", ", test->mismatches);
+    }
+    if (test->reason[0] != '\0') {
+        add_member(text, "reason", test->reason);
+    }
+    text_add(text, "\"seconds\": %.3f}", test->seconds);
 }
 
 static void add_device(text *text, const report_device *device)
@@ -134,6 +138,11 @@ static const cJSON *member(reader *r, const cJSON *object, const char *name)
         wrong(r, name, "is missing");
     }
     return value;
+}
+
+static bool has(const cJSON *object, const char *name)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, name) != NULL;
 }
 
 static const char *read_text(reader *r, const cJSON *object, const char *name)
@@ -268,9 +277,9 @@ static void read_cases(reader *r, const cJSON *from, size_t d, report_device *de
         test->status =
             (case_status)read_choice(r, value, "status", status_of_case, CASE_PASS, CASE_STATUSES);
         test->digest = read_digest(r, value, "digest", "");
-        test->mismatches = read_count(r, value, "mismatches");
         test->seconds = read_number(r, value, "seconds");
-        test->reason = read_text(r, value, "reason");
+        test->mismatches = has(value, "mismatches") ? read_count(r, value, "mismatches") : 0;
+        test->reason = has(value, "reason") ? read_text(r, value, "reason") : "";
         counts[test->status]++;
         if (r->is_wrong) {
             return;

@@ -10,7 +10,14 @@
 
 enum {
     QUICK_ITEMS = 2048,
+    QUICK_BATCH = 300,
+    QUICK_REPLAYS = 200,
+    QUICK_REPLAYS_OF_TWINS = 50,
     FULL_ITEMS = 65536,
+    FULL_BATCH_OF_BLOCKS = 5000,
+    FULL_BATCH_OF_DOTS = 70000,
+    FULL_REPLAYS = 10000,
+    FULL_REPLAYS_OF_TWINS = 1000,
     FULL_DRAWS = 2000,
     MAX_ERRORS = 8,
     MAX_ARGUMENTS = 16
@@ -32,13 +39,30 @@ static int fill(const run_options *options, case_list *list)
     cases_add_vectors(list);
     if (options->vectors == NULL) {
         cases_add_layouts(list);
+        cases_add_alone(list);
+        cases_add_batches(list, QUICK_BATCH, QUICK_BATCH);
+        cases_add_walks(list);
     }
     if (options->is_full) {
+        cases_add_batches(list, FULL_BATCH_OF_BLOCKS, FULL_BATCH_OF_DOTS);
         cases_add_limits(list);
+    }
+    if (options->vectors == NULL) {
+        cases_add_replays(list, QUICK_REPLAYS, QUICK_REPLAYS_OF_TWINS);
+    }
+    if (options->is_full) {
+        cases_add_replays(list, FULL_REPLAYS, FULL_REPLAYS_OF_TWINS);
         cases_add_draws(list, FULL_DRAWS);
     }
     cases_finish(list);
     return EXIT_DONE;
+}
+
+// "!GLOB" selects what GLOB does not.
+static bool is_selected(const char *filter, const char *name)
+{
+    bool is_left_out = filter != NULL && filter[0] == '!';
+    return filter == NULL || matches(filter + is_left_out, name) != is_left_out;
 }
 
 int selection_make(const run_options *options, selection *selection)
@@ -48,7 +72,7 @@ int selection_make(const run_options *options, selection *selection)
     selection->cases = allocate(selection->list.count, sizeof selection->cases[0]);
     for (size_t k = 0; k < selection->list.count; k++) {
         const test_case *test = &selection->list.cases[k];
-        if (options->filter == NULL || matches(options->filter, test->name)) {
+        if (is_selected(options->filter, test->name)) {
             selection->cases[selection->count++] = test;
         }
     }

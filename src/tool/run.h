@@ -10,7 +10,7 @@
 
 // What all devices of a run have in common. The child is told the same.
 typedef struct run_options {
-    const char *filter;   // NULL: all cases
+    const char *filter;   // as on the command line; NULL: all cases
     const char *vectors;  // a folder in place of the built-in vectors, or NULL
     bool is_full;
     uint64_t seed;

@@ -35,28 +35,28 @@ kq_result target_open(target *target, const char *device)
     return open_with(target, device, 0);
 }
 
-static void close_cut(target *t)
+static void close_twin(target *t)
 {
-    if (t->cut != NULL) {
-        target_close(t->cut);
-        free(t->cut);
-        t->cut = NULL;
+    if (t->twin != NULL) {
+        target_close(t->twin);
+        free(t->twin);
+        t->twin = NULL;
     }
 }
 
-target *target_cut(target *t, uint64_t work)
+target *target_twin(target *t, uint64_t work)
 {
-    if (t->cut != NULL && t->cut->work == work) {
-        return t->cut;
+    if (t->twin != NULL && t->twin->work == work) {
+        return t->twin;
     }
-    close_cut(t);
-    t->cut = allocate(1, sizeof *t->cut);
-    if (open_with(t->cut, t->info->id, work) != KQ_OK) {
-        memcpy(t->reason, t->cut->reason, sizeof t->reason);
-        free(t->cut);
-        t->cut = NULL;
+    close_twin(t);
+    t->twin = allocate(1, sizeof *t->twin);
+    if (open_with(t->twin, t->info->id, work) != KQ_OK) {
+        memcpy(t->reason, t->twin->reason, sizeof t->reason);
+        free(t->twin);
+        t->twin = NULL;
     }
-    return t->cut;
+    return t->twin;
 }
 
 int target_open_or_complain(target *target, const char *device)
@@ -99,7 +99,7 @@ kq_device_info *target_list(const char *device, uint32_t *count, int *code)
 
 void target_close(target *target)
 {
-    close_cut(target);
+    close_twin(target);
     for (unsigned i = 0; i < TARGET_BUFFERS; i++) {
         kq_buffer_destroy(&target->buffers[i]);
     }

@@ -14,7 +14,7 @@ struct target {
     char reason[1024];  // why the latest failed call failed
     kq_buffer *buffers[TARGET_BUFFERS];
     uint64_t sizes[TARGET_BUFFERS];
-    target *cut;    // of target_cut
+    target *twin;   // of target_twin
     uint64_t work;  // as in kq_device_params
 };
 
@@ -23,9 +23,9 @@ struct target {
 kq_result target_open(target *target, const char *device);
 void target_close(target *target);
 
-// The same device once more, which cuts operations into submissions of so much work; it is closed
-// with target, or when it is asked for with other work. NULL: target->reason says why.
-target *target_cut(target *target, uint64_t work);
+// The same device once more, opened with so much `work`; it is closed with target, or when it is
+// asked for with other work. NULL: target->reason says why.
+target *target_twin(target *target, uint64_t work);
 
 // Makes buffer `slot` hold at least `bytes` bytes, or exactly as many; contents are then undefined.
 kq_result target_reserve(target *target, unsigned slot, uint64_t bytes, bool exactly);

@@ -227,36 +227,63 @@ static kq_buffer_view view_of(const trial *trial, const target *target, unsigned
     };
 }
 
-static kq_result call(const trial *trial, const target *target, kq_domain *domain)
+// Blocks first .. end - 1.
+static kq_result quantize(const trial *trial, const target *target, uint32_t first, uint32_t end,
+                          kq_domain *domain)
 {
-    if (trial->op == KQ_OP_QUANTIZE) {
-        kq_quantize_args args = {
-            .format = KQ_FORMAT_Q8_K,
-            .values = view_of(trial, target, OPERAND_VALUES),
-            .records = view_of(trial, target, OPERAND_OUT),
-            .domain = domain,
-        };
-        return kq_quantize(target->device, &args);
-    }
-    kq_buffer_view out = view_of(trial, target, OPERAND_OUT);
+    kq_quantize_args args = {
+        .format = KQ_FORMAT_Q8_K,
+        .values = view_of(trial, target, OPERAND_VALUES),
+        .records = view_of(trial, target, OPERAND_OUT),
+        .domain = domain,
+    };
+    args.values.view.G = end - first;
+    args.values.view.offset += first * stride_of(args.values.view.stride, KQ_BLOCK_BYTES);
+    args.records.view.G = end - first;
+    args.records.view.offset = trial_record_at(trial, first);
+    return kq_quantize(target->device, &args);
+}
+
+// Dots first .. end - 1 of the inner loop, in one order.
+static kq_result dot(const trial *trial, const target *target, kq_order order, uint32_t first,
+                     uint32_t end)
+{
+    kq_repeat repeat = trial->layout.repeat;
+    repeat.count[0] = end - first;
     kq_quantized_dot_args args = {
         .lhs_format = KQ_FORMAT_Q4_K,
         .rhs_format = KQ_FORMAT_Q8_K,
         .acc = KQ_ACCUMULATOR_F32,
-        .order = KQ_ORDER_SEQUENTIAL,
+        .order = order,
         .lhs = view_of(trial, target, OPERAND_LHS),
         .rhs = view_of(trial, target, OPERAND_RHS),
-        .result = out.buffer,
-        .result_offset = out.view.offset,
-        .repeat = trial->layout.has_repeat ? &trial->layout.repeat : NULL,
+        .result = target->buffers[trial->buffer_of[OPERAND_OUT]],
+        .result_offset = trial_result_at(trial, order, first, 0),
+        .repeat = trial->layout.has_repeat ? &repeat : NULL,
     };
-    kq_result result = kq_quantized_dot(target->device, &args);
-    if (result != KQ_OK) {
-        return result;
-    }
-    args.order = KQ_ORDER_PAIRWISE;
-    args.result_offset += trial->pairwise_bytes;
+    args.lhs.view.offset += dot_at(&trial->layout, OPERAND_LHS, first, 0);
+    args.rhs.view.offset += dot_at(&trial->layout, OPERAND_RHS, first, 0);
     return kq_quantized_dot(target->device, &args);
+}
+
+static kq_result call(const trial *trial, const target *target, kq_domain *domain)
+{
+    const layout *layout = &trial->layout;
+    bool is_quantize = trial->op == KQ_OP_QUANTIZE;
+    uint64_t count = is_quantize          ? layout->views[OPERAND_VALUES].G
+                     : layout->has_repeat ? layout->repeat.count[0]
+                                          : 1;
+    uint32_t calls = layout->calls != 0 ? layout->calls : 1;
+    kq_result result = KQ_OK;
+    for (unsigned order = 0; order < (is_quantize ? 1u : 2u); order++) {
+        for (uint32_t k = 0; k < calls && result == KQ_OK; k++) {
+            uint32_t first = (uint32_t)(count * k / calls);
+            uint32_t end = (uint32_t)(count * (k + 1) / calls);
+            result = is_quantize ? quantize(trial, target, first, end, domain)
+                                 : dot(trial, target, (kq_order)order, first, end);
+        }
+    }
+    return result;
 }
 
 static void run(const trial *trial, target *target, outcome *outcome)
@@ -296,13 +323,13 @@ void trial_run(const trial *trial, target *target, outcome *outcome)
         run(trial, target, outcome);
         return;
     }
-    struct target *cut = target_cut(target, trial->layout.work);
-    if (cut == NULL) {
+    struct target *twin = target_twin(target, trial->layout.work);
+    if (twin == NULL) {
         outcome->result = KQ_ERROR_DRIVER;
         return;
     }
-    run(trial, cut, outcome);
-    memcpy(target->reason, cut->reason, sizeof target->reason);
+    run(trial, twin, outcome);
+    memcpy(target->reason, twin->reason, sizeof target->reason);
 }
 
 void outcome_free(outcome *outcome)

@@ -2,7 +2,7 @@
 // they must hold after. Everything that is no output keeps its bytes, in every buffer.
 //
 // quantize is called once. quantized_dot is called twice on the same operands, in sequential and
-// then in pairwise order, each with results of its own.
+// then in pairwise order, each with results of its own. layout.calls makes more of each.
 #ifndef KQ_TOOL_TRIAL_H
 #define KQ_TOOL_TRIAL_H
 
@@ -23,6 +23,8 @@ typedef struct layout {
     bool exact_end;    // buffers end with the last byte of their last view
     bool null_inputs;  // for G = 0
     uint64_t work;     // not 0: cut into submissions of so much
+    uint32_t
+        calls;  // not 0: blocks, all good, or the inner loop's dots are shared out over so many
 } layout;
 
 typedef struct trial {

@@ -9,6 +9,7 @@
 //   @end                                                            the child is done, with all
 //                                                                   cases or after an error
 #include "platform.h"
+#include "replay.h"
 #include "run.h"
 #include "text.h"
 
@@ -133,11 +134,14 @@ static case_status run_trial(const selection *selection, target *reference, repo
         snprintf(report->device->reason, sizeof report->device->reason, "%s", reason);
         return judge_error(report, test->name, KQ_ERROR_DRIVER);
     }
-    trial_run(&trial, report->device, &outcome);
-    fault_alter(fault, &trial, &outcome);
-    if (fault == FAULT_LOST) {
-        snprintf(report->device->reason, sizeof report->device->reason, "a fault");
+    if (test->runs != 0) {
+        case_status status =
+            replay(report, test->name, &trial, test->runs, test->has_twin, fault, digest);
+        trial_free(&trial);
+        return status;
     }
+    trial_run(&trial, report->device, &outcome);
+    fault_alter(fault, &trial, report->device, &outcome);
     case_status status = judge(report, test->name, &trial, &outcome);
     outcome_digest(&trial, &outcome, digest);
     outcome_free(&outcome);
