@@ -18,11 +18,12 @@
 enum {
     ITEM_BYTES = 16,  // of a known answer; the result comes last
 
-    // Blocks slide over values that lie 5 bytes apart: each takes every fourth, and begins at the
-    // next byte of a word. The last value of the last block is a NaN, which no other block has.
+    // Blocks slide over values that lie apart: each takes every fourth, and begins at the next byte
+    // of a word. The last value of the last block is a NaN, which no other block has.
     BLOCKS = 10,
-    VALUE_STRIDE = 4 * 5,
-    BLOCK_STRIDE = 5 * 5,
+    SPACING = 5,
+    VALUE_STRIDE = 4 * SPACING,
+    BLOCK_STRIDE = 5 * SPACING,
     VALUES = (BLOCKS - 1) * 5 + ((int)KQ_BLOCK - 1) * 4 + 1,
     RECORD_STRIDE = KQ_Q8_K_BYTES + 1,
     LEVEL_BLOCKS = 6,  // of one value each
@@ -45,14 +46,14 @@ enum {
     LEVELS_AT = LEVEL_RECORDS_AT + LEVEL_RECORDS_BYTES,
     VALUES_AT = LEVELS_AT + 4 * LEVEL_BLOCKS,
     SCRATCH_AT = VALUES_AT,  // the dots need the values no more
-    END = VALUES_AT + 5 * VALUES,
+    END = VALUES_AT + SPACING * VALUES,
 };
 
 _Static_assert(END <= KQ_SELF_TEST_BYTES && STATUS_AT % 4 == 0 && RESULTS_BYTES % 4 == 0 &&
                    RECORDS_BYTES % 4 == 0 && SCRATCH_AT % 4 == 0,
                "the self-test outgrows its bytes");
 
-// The smallest magnitude with a record and the largest; zero; the largest too small, a subnormal,
+// The smallest magnitude with a record and the largest; zero; then what has none: two subnormals
 // and infinity.
 static const uint32_t levels[LEVEL_BLOCKS] = {0x02FE0001u, 0xFF7FFFFFu, 0x80000000u,
                                               0x8000C001u, 0x00000081u, 0x7F800000u};
@@ -75,7 +76,7 @@ static void fill_operands(unsigned char *bytes)
     for (unsigned i = 0; i < VALUES; i++) {
         uint32_t x = (uint32_t)splitmix64(&state);
         x = (x & 0x807FFFFFu) | ((i % 4 == 3 ? 0 : 120u) + (x >> 23 & 7u)) << 23;
-        kq_store_word(bytes + VALUES_AT + 5 * i, i < VALUES - 1 ? x : 0x7F800001u);
+        kq_store_word(bytes + VALUES_AT + SPACING * i, i < VALUES - 1 ? x : 0x7F800001u);
     }
     for (unsigned i = 0; i < LEVEL_BLOCKS; i++) {
         kq_store_word(bytes + LEVELS_AT + 4 * i, levels[i]);
