@@ -72,7 +72,7 @@ static uint64_t splitmix64(uint64_t *state)
 // bytes of lhs are an f16 that is infinite or NaN, so a record may start at any of them.
 static void fill_operands(unsigned char *bytes)
 {
-    uint64_t state = 121;
+    uint64_t state = 30;
     for (unsigned i = 0; i < VALUES; i++) {
         uint32_t x = (uint32_t)splitmix64(&state);
         x = (x & 0x807FFFFFu) | ((i % 4 == 3 ? 0 : 120u) + (x >> 23 & 7u)) << 23;
@@ -121,7 +121,7 @@ typedef struct quantize_test {
 
 static const quantize_test quantize_tests[] = {
     {
-        .output = {"quantize", RECORDS_AT, RECORDS_BYTES, UINT64_C(0x702BEDDACE1DD410)},
+        .output = {"quantize", RECORDS_AT, RECORDS_BYTES, UINT64_C(0x57EC3C83AB20CEF7)},
         .G = BLOCKS,
         .values_at = VALUES_AT,
         .records_at = FIRST_RECORD_AT,
@@ -160,7 +160,7 @@ typedef struct dot_test {
 
 static const dot_test dot_tests[] = {
     {
-        .output = {"sequential dot", RESULTS_AT, 8, UINT64_C(0x2E319459442A8C7B)},
+        .output = {"sequential dot", RESULTS_AT, 8, UINT64_C(0x884AD67053C2308B)},
         .skip = 1,
         .order = KQ_ORDER_SEQUENTIAL,
         .G = 6,
@@ -171,7 +171,7 @@ static const dot_test dot_tests[] = {
         .repeat = {.count = {1, 1}},
     },
     {
-        .output = {"pairwise dot", RESULTS_AT + 8, 16, UINT64_C(0xB587CDB0F0EF7B4C)},
+        .output = {"pairwise dot", RESULTS_AT + 8, 16, UINT64_C(0x788267D3A24F8695)},
         .skip = 3,
         .order = KQ_ORDER_PAIRWISE,
         .G = 301,
@@ -182,7 +182,7 @@ static const dot_test dot_tests[] = {
         .repeat = {{2, 1}, {31, 0}, {RECORD_STRIDE, 0}, {5, 0}},
     },
     {
-        .output = {"repeat of dots", RESULTS_AT + 24, 64, UINT64_C(0x84A87FE860867131)},
+        .output = {"repeat of dots", RESULTS_AT + 24, 64, UINT64_C(0x8F9175D7F90E5B05)},
         .skip = 0,
         .order = KQ_ORDER_SEQUENTIAL,
         .G = 3,
@@ -193,7 +193,7 @@ static const dot_test dot_tests[] = {
         .repeat = {{4, 3}, {7, 31}, {RECORD_STRIDE, 2 * RECORD_STRIDE}, {5, 22}},
     },
     {
-        .output = {"repeat of dots", RESULTS_AT + 88, 96, UINT64_C(0xC84CF639C9FF97F6)},
+        .output = {"repeat of dots", RESULTS_AT + 88, 96, UINT64_C(0x38B95E00FC506A2D)},
         .skip = 2,
         .order = KQ_ORDER_PAIRWISE,
         .G = 3,
@@ -215,7 +215,7 @@ static const dot_test dot_tests[] = {
         .repeat = {{8, 2}, {5 * ITEM_BYTES, LHS_AT - TINY_LHS_AT}, {0, KQ_Q8_K_BYTES}, {4, 32}},
     },
     {
-        .output = {"dots of shared records", RESULTS_AT + 248, 292, UINT64_C(0x058D7CE4065E2E3E)},
+        .output = {"dots of shared records", RESULTS_AT + 248, 292, UINT64_C(0xC9AECA5CA8DCBFAB)},
         .skip = 1,
         .order = KQ_ORDER_SEQUENTIAL,
         .G = 5,
@@ -226,7 +226,7 @@ static const dot_test dot_tests[] = {
         .repeat = {{10, 7}, {1, 13}, {0, 0}, {4, 41}},
     },
     {
-        .output = {"dots of shared records", RESULTS_AT + 540, 284, UINT64_C(0x75821F51AB751B82)},
+        .output = {"dots of shared records", RESULTS_AT + 540, 284, UINT64_C(0x619AE2FC3AC102BD)},
         .skip = 2,
         .order = KQ_ORDER_PAIRWISE,
         .G = 5,

@@ -211,7 +211,7 @@ def judge_table(text):
 
 # --- The operations ------------------------------------------------------------------------------
 
-VALUES_SEED, LHS_BYTES, RECORD_STRIDE = 121, 864, 293
+VALUES_SEED, LHS_BYTES, RECORD_STRIDE = 30, 864, 293
 
 
 def finite_f16(byte):
