@@ -201,7 +201,7 @@ def agree(folder):
         wrong += len(faults) > 0
         print(f'{path.stem:14} {device["fingerprint"][:16]:16} {device["name"]}, {device["driver"]}')
         print_lines([f'  {fault}' for fault in faults])
-    print(f'{wrong} of the files do not agree' if wrong else f'all have the fingerprint {wanted}')
+    print(f'{wrong} of the files do not agree' if wrong else f'all agree; the fingerprint is {wanted}')
     return 1 if wrong else 0
 
 
