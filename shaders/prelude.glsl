@@ -6,7 +6,8 @@
 #define KQ_FN
 
 // Defines u32 name(u32 at): the four bytes at byte `at` of the block member `words`, a uint[]. They
-// may start anywhere; no word that holds none of them is read.
+// may start anywhere; no word that holds none of them is read. The member must not be called at, bits
+// or word, nor that of KQ_DEFINE_STORE i, word or mask.
 #define KQ_DEFINE_LOAD(name, words)                                                                \
     u32 name(u32 at)                                                                               \
     {                                                                                              \

@@ -15,9 +15,10 @@
 //
 // so that a record may lie anywhere: in a buffer at any byte, in shared memory, in registers. Where
 // a Q8_K record serves many dots, the includer may keep it in the form that they take, and define
-// what stands under KQ_Q8_K_WORD below by itself. There is no loop over words: once functions are
-// inlined every k is a constant, and compilers read at constants what they would else read one lane
-// at a time.
+// what stands under KQ_Q8_K_WORD below by itself. What these macros expand to must not name lhs,
+// rhs, i, sc, codes, low, high, first or second: it would get those of the functions here. There is
+// no loop over words: once functions are inlined every k is a constant, and compilers read at
+// constants what they would else read one lane at a time.
 #ifndef KQ_RECORDS_H
 #define KQ_RECORDS_H
 
