@@ -234,8 +234,8 @@ static void make_module(const uint32_t *n)
 
 // --- Commands
 
-// n: workgroups of one more dispatch behind the self-test's, barriers between them. Nothing is
-// submitted.
+// n: workgroups of one more dispatch behind the self-test's, and whether a barrier is between.
+// Nothing is submitted.
 static void dispatch(const uint32_t *n)
 {
     least l = begin(true);
@@ -270,14 +270,16 @@ static void dispatch(const uint32_t *n)
     must(kq_vulkan_self_test_write_set(pack, &range, set) == KQ_OK &&
              kq_vulkan_self_test_record(pack, &range, set, commands) == KQ_OK,
          "no self-test");
-    CALL(&l, vkCmdPipelineBarrier, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-         VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, n[1],
-         &(VkMemoryBarrier){
-             .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
-             .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
-             .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
-         },
-         0, NULL, 0, NULL);
+    if (n[1] != 0) {
+        CALL(&l, vkCmdPipelineBarrier, commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
+             VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1,
+             &(VkMemoryBarrier){
+                 .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
+                 .srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT,
+                 .dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT,
+             },
+             0, NULL, 0, NULL);
+    }
     // All that it has bound is bound still.
     CALL(&l, vkCmdDispatch, commands, n[0], 1, 1);
     CALL(&l, vkEndCommandBuffer, commands);
