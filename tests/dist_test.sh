@@ -66,7 +66,7 @@ for folder in $PATH; do
     for program in "$folder"/*; do
         case ${program##*/} in
         glslang* | clang | clang-[0-9]* | clang++* | opt | opt-[0-9]* | *llvm-spirv* | spirv-*) ;;
-        *) [ -e "bin/${program##*/}" ] || ln -s "$program" bin/ ;;
+        *) [ -e "bin/${program##*/}" ] || [ -L "bin/${program##*/}" ] || ln -s "$program" bin/ ;;
         esac
     done
 done
