@@ -127,7 +127,7 @@ def test_agree(folder):
         device.update(fingerprint=fingerprint(device))
 
     agree(0, 'stranger', other_driver, 'another processor')
-    agree(0, 'stranger', older, 'all have')
+    agree(0, 'stranger', older, 'all agree')
     agree(1, 'stranger', older_and_other, 'DIFFERENCE')
     agree(1, 'intel', older, "the reference's is")
     agree(1, 'pocl', other_bits, 'by its digests')
