@@ -32,7 +32,10 @@ test_case *case_add(case_list *list, kq_op op, case_build *build, const char *fo
 
 void case_take(test_case *test, size_t vector)
 {
-    test->vectors = reallocate(test->vectors, test->vector_count + 1, sizeof(size_t));
+    size_t count = test->vector_count;
+    if ((count & (count - 1)) == 0) {
+        test->vectors = reallocate(test->vectors, count == 0 ? 1 : 2 * count, sizeof(size_t));
+    }
     test->vectors[test->vector_count++] = vector;
 }
 
