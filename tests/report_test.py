@@ -122,7 +122,9 @@ def test_json():
 def test_strings():
     """Whatever an environment holds, the files can be read."""
     environment = dict(os.environb, VK_TEST=b'\x01\x1b[31m\xff\xc0\x80"\\<&\xf0\x9f\x98\x80\xed\xa0\x80')
+    environment.update({b'HOME': b'/home/x', b'VK_HOME': b'/home/x/a:/home/xy:/b/home/x:/home/x'})
     check(0, '--filter=*.zeros*', '--json=s.json', '--junit=s.xml', environment=environment)
+    expect(load('s.json')['environment']['VK_HOME'] == '~/a:/home/xy:/b/home/x:~', 'a home folder is shown')
     value = load('s.json')['environment']['VK_TEST']
     expect(value == '\x01\x1b[31m\ufffd\ufffd\ufffd"\\<&\U0001f600\ufffd\ufffd\ufffd', f'VK_TEST is {value!r}')
     properties = ElementTree.parse('s.xml').iter('property')

@@ -137,7 +137,15 @@ def test_agree(folder):
     expect('pocl.json is missing' in results(1, 'agree', folder / 'results'), 'a missing file is not said')
 
 
+def test_paths():
+    """What is committed names nobody's folders."""
+    for path in sorted(Path(sys.argv[2]).glob('*.json')):
+        expect(not any(home in path.read_text() for home in ('/root/', '/home/', '/Users/')),
+               f'{path.name} holds the path of a home')
+
+
 def main():
+    test_paths()
     with tempfile.TemporaryDirectory() as folder:
         test_compare(Path(folder))
         test_agree(Path(folder))

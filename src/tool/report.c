@@ -78,9 +78,11 @@ static void add_environment(run_report *report)
     qsort(found, count, sizeof found[0], compare_texts);
     for (size_t k = 0; k < count; k++) {
         const char *value = strchr(found[k], '=') + 1;
+        char *shown = copy_without_home(value);
         report_add_value(&report->environment,
                          report_keep_bytes(report, found[k], (size_t)(value - 1 - found[k])),
-                         report_keep(report, value));
+                         report_keep(report, shown));
+        free(shown);
     }
     free(found);
 }

@@ -1,4 +1,5 @@
 #include "tool.h"
+#include "platform.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -52,6 +53,40 @@ char *copy_text(const char *text)
 {
     size_t bytes = strlen(text) + 1;
     return memcpy(allocate(bytes, 1), text, bytes);
+}
+
+// "" where there is none.
+static const char *home_folder(void)
+{
+    const char *const *all = platform_environment();
+    for (size_t k = 0; all[k] != NULL; k++) {
+        if (strncmp(all[k], "HOME=/", 6) == 0 && all[k][6] != '\0') {
+            return all[k] + 5;
+        }
+        if (strncmp(all[k], "USERPROFILE=", 12) == 0) {
+            return all[k] + 12;
+        }
+    }
+    return "";
+}
+
+char *copy_without_home(const char *text)
+{
+    const char *home = home_folder();
+    size_t length = strlen(home);
+    char *copy = allocate(strlen(text) + 1, 1);
+    size_t count = 0;
+    for (const char *at = text; *at != '\0';) {
+        bool begins = at == text || strchr(":;, =", at[-1]) != NULL;
+        if (length > 0 && begins && strncmp(at, home, length) == 0 &&
+            strchr("/\\:;, ", at[length]) != NULL) {
+            copy[count++] = '~';
+            at += length;
+        } else {
+            copy[count++] = *at++;
+        }
+    }
+    return copy;
 }
 
 kq_device_info *list_devices(uint32_t *count)

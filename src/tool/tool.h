@@ -43,6 +43,9 @@ void *allocate(size_t count, size_t size);
 void *reallocate(void *memory, size_t count, size_t size);
 char *copy_text(const char *text);
 
+// The same with ~ for the home folder wherever a path begins with it: a report is sent to others.
+char *copy_without_home(const char *text);
+
 // All devices, the reference first; the caller frees them. NULL: the reason was complained about.
 kq_device_info *list_devices(uint32_t *count);
 

@@ -50,7 +50,7 @@ static void add_path(void *user, const char *path)
 {
     paths *paths = user;
     paths->items = reallocate(paths->items, paths->count + 1, sizeof paths->items[0]);
-    paths->items[paths->count++] = copy_text(path);
+    paths->items[paths->count++] = copy_without_home(path);
 }
 
 static int compare_paths(const void *a, const void *b)
