@@ -1,5 +1,6 @@
-// Level 3 inside: what device.c asks of each API. A backend opens devices and owns memory on them;
-// names, argument checks that need no device, and domain errors are device.c's.
+// Level 3 inside: what device.c and device_operations.c ask of each API. A backend opens devices,
+// owns memory on them and carries out pieces; names, argument checks that need no device, cutting
+// and domain errors are not its own.
 #ifndef KQ_DEVICE_H
 #define KQ_DEVICE_H
 
@@ -13,6 +14,7 @@ typedef void kq_property_fn(void *user, const char *name, const char *value);
 struct kq_device {
     const kq_backend *backend;
     void *self;  // the backend's own part
+    void *work;  // the backend's, of one piece: for operations that no recording keeps
     kq_device_info info;
     kq_errors errors;
     uint32_t ops;          // of kq_device_params
@@ -35,9 +37,12 @@ typedef struct kq_segment_run {
 } kq_segment_run;
 kq_segment_run kq_buffer_run(const kq_buffer *buffer, uint64_t offset, uint64_t bytes);
 
+// The buffer that is an operand of level 3's operations.
+const kq_buffer *kq_operand_buffer(const kq_operation *operation, int role);
+
 // The memory that an operand of a piece is bound in: its segment's, or the stage; NULL where it
 // isn't used.
-void *kq_piece_memory(const kq_piece *piece, int role, const kq_buffer *buffer, void *stage);
+void *kq_piece_memory(const kq_operation *operation, const kq_piece *piece, int role, void *stage);
 
 // Every result but KQ_OK has been reported through device->errors (list: has no reporter).
 struct kq_backend {
@@ -65,13 +70,23 @@ struct kq_backend {
     kq_result (*download)(kq_device *device, void *memory, uint64_t offset, void *data,
                           uint64_t bytes);
 
-    // One piece of the operation, blocking. The arguments break no rule. *status is preset, and is
-    // what the kernels left afterwards. Pieces of a dot that is cut along its records come one
-    // after the other, and need as much scratch each.
-    kq_result (*quantize)(kq_device *device, const kq_quantize_args *args, const kq_piece *piece,
-                          kq_status *status);
-    kq_result (*quantized_dot)(kq_device *device, const kq_quantized_dot_args *args,
-                               const kq_piece *piece);
+    // Work: what pieces take beside buffers. It has room for `count` of them, each of which takes less
+    // host memory than a kq_piece, and so many bytes of scratch. is_kept: each is recorded once, and
+    // run tells its time; else scratch grows with need.
+    kq_result (*work_create)(kq_device *device, bool is_kept, uint32_t count,
+                             uint64_t scratch_bytes, void **work);
+    void (*work_destroy)(kq_device *device, void *work);
+
+    // Makes a piece ready as the index-th of the work, in place of one that was. The arguments
+    // break no rule. Both structs stay where they are until it has run for the last time.
+    kq_result (*record)(kq_device *device, void *work, uint32_t index,
+                        const kq_operation *operation, const kq_piece *piece);
+
+    // Carries it out, blocking; pieces of a dot that is cut along its records in their order.
+    // *status is preset, and is what the kernels of quantize left afterwards. *nanoseconds is the
+    // time by the device's own clock; 0: not known.
+    kq_result (*run)(kq_device *device, void *work, uint32_t index, kq_status *status,
+                     uint64_t *nanoseconds);
 
     // As many items of four words in memory, blocking: kq_plan_primitives.
     kq_result (*primitives)(kq_device *device, void *memory, uint32_t count);

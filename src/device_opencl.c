@@ -26,6 +26,8 @@
     f(clEnqueueCopyBuffer)                                                                         \
     f(clFinish)                                                                                    \
     f(clGetEventInfo)                                                                              \
+    f(clGetEventProfilingInfo)                                                                     \
+    f(clEnqueueMarkerWithWaitList)                                                                 \
     f(clReleaseEvent)
 // clang-format on
 
@@ -40,11 +42,22 @@ typedef struct opencl_device {
     cl_context context;
     cl_command_queue queue;
     kq_opencl *pack;
+} opencl_device;
+
+typedef struct opencl_item {
+    const kq_operation *operation;
+    const kq_piece *piece;
+} opencl_item;
+
+typedef struct opencl_work {
+    cl_command_queue queue;  // one that takes times, or the device's
+    bool is_kept;
     cl_mem status;
-    cl_mem scratch;  // grows with need
+    cl_mem scratch;  // grows, unless the work is kept
     uint64_t scratch_bytes;
     cl_mem stage;  // made when first needed
-} opencl_device;
+    opencl_item items[];
+} opencl_work;
 
 // Of which a segment of a buffer is a multiple.
 enum { OPENCL_SEGMENT_UNIT = 4096 };
@@ -208,15 +221,6 @@ static void opencl_close(kq_device *device)
         return;
     }
     kq_opencl_destroy(&d->pack);
-    if (d->status != NULL) {
-        d->cl.clReleaseMemObject(d->status);
-    }
-    if (d->scratch != NULL) {
-        d->cl.clReleaseMemObject(d->scratch);
-    }
-    if (d->stage != NULL) {
-        d->cl.clReleaseMemObject(d->stage);
-    }
     if (d->queue != NULL) {
         d->cl.clReleaseCommandQueue(d->queue);
     }
@@ -336,8 +340,7 @@ static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *
         .ops = params->ops,
         .errors = device->errors,
     };
-    kq_result result = kq_opencl_create(&pack, &d->pack);
-    return result != KQ_OK ? result : opencl_create_memory(device, sizeof(kq_status), &d->status);
+    return kq_opencl_create(&pack, &d->pack);
 }
 
 static kq_result opencl_open(kq_device *device, uint32_t index, const kq_device_params *params)
@@ -412,24 +415,112 @@ static kq_result opencl_download(kq_device *device, void *memory, uint64_t offse
     return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueReadBuffer", code);
 }
 
-// --- Operations
+// --- Work
 
-// Copies the runs of a staged operand, in order after all that was enqueued.
-static kq_result opencl_copy_runs(kq_device *device, const kq_buffer *buffer, const kq_piece *piece,
-                                  int role, bool is_input)
+static void opencl_work_destroy(kq_device *device, void *work)
 {
     const opencl_device *d = device->self;
+    opencl_work *w = work;
+    if (w == NULL) {
+        return;
+    }
+    cl_mem memory[] = {w->status, w->scratch, w->stage};
+    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) {
+        if (memory[i] != NULL) {
+            d->cl.clReleaseMemObject(memory[i]);
+        }
+    }
+    if (w->queue != NULL && w->is_kept) {
+        d->cl.clReleaseCommandQueue(w->queue);
+    }
+    free(w);
+}
+
+static kq_result need_scratch(kq_device *device, uint64_t bytes, opencl_work *w)
+{
+    const opencl_device *d = device->self;
+    cl_mem memory = NULL;
+    if (bytes <= w->scratch_bytes) {
+        return KQ_OK;
+    }
+    // The old one goes first, so that both need not fit at once.
+    if (w->scratch != NULL) {
+        d->cl.clReleaseMemObject(w->scratch);
+    }
+    w->scratch = NULL;
+    w->scratch_bytes = 0;
+    kq_result result = opencl_create_memory(device, bytes, &memory);
+    if (result == KQ_OK) {
+        w->scratch = memory;
+        w->scratch_bytes = bytes;
+    }
+    return result;
+}
+
+static kq_result opencl_work_create(kq_device *device, bool is_kept, uint32_t count,
+                                    uint64_t scratch_bytes, void **work)
+{
+    const opencl_device *d = device->self;
+    opencl_work *w = calloc(1, sizeof *w + (size_t)count * sizeof w->items[0]);
+    *work = NULL;
+    if (w == NULL) {
+        return kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for work");
+    }
+    kq_result result = KQ_OK;
+    w->is_kept = is_kept;
+    w->queue = d->queue;
+    if (is_kept) {
+        // A queue that takes times may be a slower one.
+        cl_int code = CL_SUCCESS;
+        w->queue = d->cl.clCreateCommandQueue(d->context, d->id, CL_QUEUE_PROFILING_ENABLE, &code);
+        if (w->queue == NULL || code != CL_SUCCESS) {
+            w->queue = NULL;
+            result = kq_cl_fail(&device->errors, "clCreateCommandQueue", code);
+        }
+    }
+    if (result == KQ_OK) {
+        result = opencl_create_memory(device, sizeof(kq_status), &w->status);
+    }
+    result = result != KQ_OK ? result : need_scratch(device, scratch_bytes, w);
+    if (result != KQ_OK) {
+        opencl_work_destroy(device, w);
+        return result;
+    }
+    *work = w;
+    return KQ_OK;
+}
+
+static kq_result opencl_record(kq_device *device, void *work, uint32_t index,
+                               const kq_operation *operation, const kq_piece *piece)
+{
+    opencl_work *w = work;
+    bool is_staged = piece->is_staged[0] || piece->is_staged[1] || piece->is_staged[2];
+    kq_result result = KQ_OK;
+    w->items[index] = (opencl_item){operation, piece};
+    if (is_staged && w->stage == NULL) {
+        result = opencl_create_memory(device, KQ_BINDING_COUNT * device->capacity.stage_bytes,
+                                      &w->stage);
+    }
+    return result != KQ_OK ? result : need_scratch(device, piece->needs.scratch_bytes, w);
+}
+
+// Copies the runs of a staged operand, in order after all that was enqueued.
+static kq_result copy_runs(const kq_device *device, const opencl_work *w, const opencl_item *item,
+                           int role, bool is_input)
+{
+    const opencl_device *d = device->self;
+    const kq_buffer *buffer = kq_operand_buffer(item->operation, role);
     cl_int code = CL_SUCCESS;
-    for (uint32_t i = 0; i < kq_piece_run_count(piece, role); i++) {
-        kq_run run = kq_piece_run(piece, role, i);
+    for (uint32_t i = 0; i < kq_piece_run_count(item->piece, role); i++) {
+        kq_run run = kq_piece_run(item->piece, role, i);
         for (uint64_t done = 0; done < run.bytes && code == CL_SUCCESS;) {
             kq_segment_run part = kq_buffer_run(buffer, run.at + done, run.bytes - done);
             size_t stage = (size_t)(run.stage + done);
             size_t bytes = (size_t)part.bytes;
             code = is_input
-                       ? d->cl.clEnqueueCopyBuffer(d->queue, part.memory, d->stage,
+                       ? d->cl.clEnqueueCopyBuffer(w->queue, part.memory, w->stage,
                                                    (size_t)part.offset, stage, bytes, 0, NULL, NULL)
-                       : d->cl.clEnqueueCopyBuffer(d->queue, d->stage, part.memory, stage,
+                       : d->cl.clEnqueueCopyBuffer(w->queue, w->stage, part.memory, stage,
                                                    (size_t)part.offset, bytes, 0, NULL, NULL);
             done += part.bytes;
         }
@@ -437,31 +528,19 @@ static kq_result opencl_copy_runs(kq_device *device, const kq_buffer *buffer, co
     return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueCopyBuffer", code);
 }
 
-static kq_result opencl_need_stage(kq_device *device, const kq_piece *piece)
-{
-    opencl_device *d = device->self;
-    bool is_needed = piece->is_staged[0] || piece->is_staged[1] || piece->is_staged[2];
-    return is_needed && d->stage == NULL
-               ? opencl_create_memory(device, KQ_BINDING_COUNT * device->capacity.stage_bytes,
-                                      &d->stage)
-               : KQ_OK;
-}
-
-// Waits for all work and releases event, the kernels' last, or NULL. A driver may end a command
-// with an error and yet finish well. `so_far` goes before what is found here.
-static kq_result opencl_finish(const kq_device *device, cl_event event, kq_result so_far)
+// Waits for all work; event is the kernels' last, or NULL. A driver may end a command with an error
+// and yet finish well. `so_far` goes before what is found here.
+static kq_result finish(const kq_device *device, cl_command_queue queue, cl_event event,
+                        kq_result so_far)
 {
     const opencl_device *d = device->self;
     cl_int status = CL_COMPLETE;
     const char *call = "clFinish";
-    cl_int code = d->cl.clFinish(d->queue);
+    cl_int code = d->cl.clFinish(queue);
     if (code == CL_SUCCESS && event != NULL) {
         call = "clGetEventInfo(CL_EVENT_COMMAND_EXECUTION_STATUS)";
         code = d->cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
                                     &status, NULL);
-    }
-    if (event != NULL) {
-        d->cl.clReleaseEvent(event);
     }
     if (so_far != KQ_OK) {
         return so_far;
@@ -472,84 +551,123 @@ static kq_result opencl_finish(const kq_device *device, cl_event event, kq_resul
     return status >= 0 ? KQ_OK : kq_cl_fail(&device->errors, "a kernel's execution", status);
 }
 
-static kq_result opencl_quantize(kq_device *device, const kq_quantize_args *args,
-                                 const kq_piece *piece, kq_status *status)
+static kq_opencl_view view_of(const opencl_work *w, const opencl_item *item, int role)
 {
-    const opencl_device *d = device->self;
-    const kq_buffer *values = args->values.buffer;
-    const kq_buffer *records = args->records.buffer;
-    cl_event event = NULL;
-    kq_result result = opencl_need_stage(device, piece);
-    const kq_opencl_quantize op = {
-        .format = args->format,
-        .values = {kq_piece_memory(piece, KQ_VALUES, values, d->stage),
-                   kq_piece_view(piece, KQ_VALUES)},
-        .records = {kq_piece_memory(piece, KQ_RECORDS, records, d->stage),
-                    kq_piece_view(piece, KQ_RECORDS)},
-        .status = {.buffer = d->status},
-    };
-    result = result != KQ_OK ? result : opencl_copy_runs(device, values, piece, KQ_VALUES, true);
-    result = result != KQ_OK ? result : opencl_upload(device, d->status, 0, status, sizeof *status);
-    if (result == KQ_OK) {
-        result = kq_opencl_quantize_enqueue(d->pack, &op, d->queue, 0, NULL, &event);
-    }
-    result = result != KQ_OK ? result : opencl_copy_runs(device, records, piece, KQ_RECORDS, false);
-    result = opencl_finish(device, event, result);
-    return result != KQ_OK ? result : opencl_download(device, d->status, 0, status, sizeof *status);
+    return (kq_opencl_view){kq_piece_memory(item->operation, item->piece, role, w->stage),
+                            kq_piece_view(item->piece, role)};
 }
 
-static kq_result opencl_grow_scratch(kq_device *device, uint64_t bytes)
+static kq_result enqueue_quantize(const kq_device *device, const opencl_work *w,
+                                  const opencl_item *item, const kq_status *status, cl_event *event)
 {
-    opencl_device *d = device->self;
-    cl_mem memory = NULL;
-    if (bytes <= d->scratch_bytes) {
-        return KQ_OK;
-    }
-    // The old one goes first, so that both need not fit at once.
-    if (d->scratch != NULL) {
-        d->cl.clReleaseMemObject(d->scratch);
-    }
-    d->scratch = NULL;
-    d->scratch_bytes = 0;
-    kq_result result = opencl_create_memory(device, bytes, &memory);
+    const opencl_device *d = device->self;
+    const kq_opencl_quantize op = {
+        .format = item->operation->format,
+        .values = view_of(w, item, KQ_VALUES),
+        .records = view_of(w, item, KQ_RECORDS),
+        .status = {.buffer = w->status},
+    };
+    kq_result result = copy_runs(device, w, item, KQ_VALUES, true);
     if (result == KQ_OK) {
-        d->scratch = memory;
-        d->scratch_bytes = bytes;
+        cl_int code = d->cl.clEnqueueWriteBuffer(w->queue, w->status, CL_TRUE, 0, sizeof *status,
+                                                 status, 0, NULL, NULL);
+        result =
+            code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueWriteBuffer", code);
+    }
+    if (result == KQ_OK) {
+        result = kq_opencl_quantize_enqueue(d->pack, &op, w->queue, 0, NULL, event);
+    }
+    return result != KQ_OK ? result : copy_runs(device, w, item, KQ_RECORDS, false);
+}
+
+static kq_result enqueue_dot(const kq_device *device, const opencl_work *w, const opencl_item *item,
+                             cl_event *event)
+{
+    const opencl_device *d = device->self;
+    const kq_piece *piece = item->piece;
+    const kq_operation *operation = item->operation;
+    const kq_repeat repeat = kq_piece_repeat(piece);
+    const kq_opencl_quantized_dot op = {
+        .lhs_format = operation->lhs_format,
+        .rhs_format = operation->rhs_format,
+        .acc = operation->acc,
+        .order = operation->order,
+        .lhs = view_of(w, item, KQ_LHS),
+        .rhs = view_of(w, item, KQ_RHS),
+        .result = {kq_piece_memory(operation, piece, KQ_RESULT, w->stage),
+                   piece->shape.extents[KQ_RESULT].offset},
+        .scratch = {.buffer = w->scratch},
+        .repeat = &repeat,
+        .part = &piece->shape.part,
+    };
+    kq_result result = copy_runs(device, w, item, KQ_LHS, true);
+    result = result != KQ_OK ? result : copy_runs(device, w, item, KQ_RHS, true);
+    if (result == KQ_OK) {
+        result = kq_opencl_quantized_dot_enqueue(d->pack, &op, w->queue, 0, NULL, event);
+    }
+    return result != KQ_OK ? result : copy_runs(device, w, item, KQ_RESULT, false);
+}
+
+// From the end of all that came before the kernels to the end of the last of them; 0 where the
+// driver can't tell.
+static uint64_t time_between(const opencl_device *d, cl_event before, cl_event last)
+{
+    cl_ulong begin = 0;
+    cl_ulong end = 0;
+    cl_int code =
+        d->cl.clGetEventProfilingInfo(before, CL_PROFILING_COMMAND_END, sizeof begin, &begin, NULL);
+    if (code == CL_SUCCESS) {
+        code =
+            d->cl.clGetEventProfilingInfo(last, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
+    }
+    return code == CL_SUCCESS && end > begin ? end - begin : 0;
+}
+
+static kq_result opencl_run(kq_device *device, void *work, uint32_t index, kq_status *status,
+                            uint64_t *nanoseconds)
+{
+    const opencl_device *d = device->self;
+    const opencl_work *w = work;
+    const opencl_item *item = &w->items[index];
+    bool is_quantize = item->operation->op == KQ_OP_QUANTIZE;
+    cl_event before = NULL;
+    cl_event last = NULL;
+    *nanoseconds = 0;
+    if (w->is_kept) {
+        d->cl.clEnqueueMarkerWithWaitList(w->queue, 0, NULL, &before);
+    }
+    kq_result result = is_quantize ? enqueue_quantize(device, w, item, status, &last)
+                                   : enqueue_dot(device, w, item, &last);
+    result = finish(device, w->queue, last, result);
+    if (result == KQ_OK && is_quantize) {
+        cl_int code = d->cl.clEnqueueReadBuffer(w->queue, w->status, CL_TRUE, 0, sizeof *status,
+                                                status, 0, NULL, NULL);
+        result =
+            code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueReadBuffer", code);
+    }
+    if (result == KQ_OK && before != NULL && last != NULL) {
+        *nanoseconds = time_between(d, before, last);
+    }
+    if (before != NULL) {
+        d->cl.clReleaseEvent(before);
+    }
+    if (last != NULL) {
+        d->cl.clReleaseEvent(last);
     }
     return result;
 }
 
-static kq_result opencl_quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
-                                      const kq_piece *piece)
+// --- Other commands
+
+// Of an event's command, which it releases.
+static kq_result finish_own(const kq_device *device, cl_event event, kq_result so_far)
 {
     const opencl_device *d = device->self;
-    const kq_buffer *lhs = args->lhs.buffer;
-    const kq_buffer *rhs = args->rhs.buffer;
-    const kq_repeat repeat = kq_piece_repeat(piece);
-    cl_event event = NULL;
-    kq_result result = opencl_need_stage(device, piece);
-    result = result != KQ_OK ? result : opencl_grow_scratch(device, piece->needs.scratch_bytes);
-    const kq_opencl_quantized_dot op = {
-        .lhs_format = args->lhs_format,
-        .rhs_format = args->rhs_format,
-        .acc = args->acc,
-        .order = args->order,
-        .lhs = {kq_piece_memory(piece, KQ_LHS, lhs, d->stage), kq_piece_view(piece, KQ_LHS)},
-        .rhs = {kq_piece_memory(piece, KQ_RHS, rhs, d->stage), kq_piece_view(piece, KQ_RHS)},
-        .result = {kq_piece_memory(piece, KQ_RESULT, args->result, d->stage),
-                   piece->shape.extents[KQ_RESULT].offset},
-        .scratch = {.buffer = d->scratch},
-        .repeat = &repeat,
-        .part = &piece->shape.part,
-    };
-    result = result != KQ_OK ? result : opencl_copy_runs(device, lhs, piece, KQ_LHS, true);
-    result = result != KQ_OK ? result : opencl_copy_runs(device, rhs, piece, KQ_RHS, true);
-    if (result == KQ_OK) {
-        result = kq_opencl_quantized_dot_enqueue(d->pack, &op, d->queue, 0, NULL, &event);
+    kq_result result = finish(device, d->queue, event, so_far);
+    if (event != NULL) {
+        d->cl.clReleaseEvent(event);
     }
-    result =
-        result != KQ_OK ? result : opencl_copy_runs(device, args->result, piece, KQ_RESULT, false);
-    return opencl_finish(device, event, result);
+    return result;
 }
 
 static kq_result opencl_primitives(kq_device *device, void *memory, uint32_t count)
@@ -557,7 +675,7 @@ static kq_result opencl_primitives(kq_device *device, void *memory, uint32_t cou
     const opencl_device *d = device->self;
     cl_event event = NULL;
     kq_result result = kq_opencl_primitives_enqueue(d->pack, memory, count, d->queue, &event);
-    return opencl_finish(device, event, result);
+    return finish_own(device, event, result);
 }
 
 static kq_result opencl_self_test(kq_device *device, void *memory)
@@ -566,7 +684,7 @@ static kq_result opencl_self_test(kq_device *device, void *memory)
     const kq_opencl_range range = {.buffer = memory};
     cl_event event = NULL;
     kq_result result = kq_opencl_self_test_enqueue(d->pack, &range, d->queue, 0, NULL, &event);
-    return opencl_finish(device, event, result);
+    return finish_own(device, event, result);
 }
 
 const kq_backend kq_opencl_backend = {
@@ -580,8 +698,10 @@ const kq_backend kq_opencl_backend = {
     .memory_destroy = opencl_memory_destroy,
     .upload = opencl_upload,
     .download = opencl_download,
-    .quantize = opencl_quantize,
-    .quantized_dot = opencl_quantized_dot,
+    .work_create = opencl_work_create,
+    .work_destroy = opencl_work_destroy,
+    .record = opencl_record,
+    .run = opencl_run,
     .primitives = opencl_primitives,
     .self_test = opencl_self_test,
 };

@@ -78,26 +78,57 @@ static kq_result reference_download(kq_device *device, void *memory, uint64_t of
     return KQ_OK;
 }
 
-static void *memory_of(const kq_buffer *buffer)
+// --- Work: the pieces as they are
+
+typedef struct reference_item {
+    const kq_operation *operation;
+    const kq_piece *piece;
+} reference_item;
+
+static kq_result reference_work_create(kq_device *device, bool is_kept, uint32_t count,
+                                       uint64_t scratch_bytes, void **work)
 {
-    return buffer != NULL ? buffer->memory[0] : NULL;
+    (void)is_kept;
+    (void)scratch_bytes;
+    *work = calloc((size_t)count + 1, sizeof(reference_item));
+    return *work != NULL ? KQ_OK
+                         : kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for work");
 }
 
-static kq_result reference_quantize(kq_device *device, const kq_quantize_args *args,
-                                    const kq_piece *piece, kq_status *status)
+static void reference_work_destroy(kq_device *device, void *work)
 {
     (void)device;
-    kq_reference_quantize(&piece->shape, memory_of(args->values.buffer),
-                          memory_of(args->records.buffer), status);
+    free(work);
+}
+
+static kq_result reference_record(kq_device *device, void *work, uint32_t index,
+                                  const kq_operation *operation, const kq_piece *piece)
+{
+    (void)device;
+    ((reference_item *)work)[index] = (reference_item){operation, piece};
     return KQ_OK;
 }
 
-static kq_result reference_quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
-                                         const kq_piece *piece)
+static void *memory_of(const reference_item *item, int role)
 {
+    const kq_buffer *buffer = kq_operand_buffer(item->operation, role);
+    return buffer != NULL ? buffer->memory[0] : NULL;
+}
+
+static kq_result reference_run(kq_device *device, void *work, uint32_t index, kq_status *status,
+                               uint64_t *nanoseconds)
+{
+    const reference_item *item = (const reference_item *)work + index;
+    const kq_shape *shape = &item->piece->shape;
     (void)device;
-    kq_reference_dot(&piece->shape, args->order, memory_of(args->lhs.buffer),
-                     memory_of(args->rhs.buffer), memory_of(args->result));
+    *nanoseconds = 0;
+    if (item->operation->op == KQ_OP_QUANTIZE) {
+        kq_reference_quantize(shape, memory_of(item, KQ_VALUES), memory_of(item, KQ_RECORDS),
+                              status);
+    } else {
+        kq_reference_dot(shape, item->operation->order, memory_of(item, KQ_LHS),
+                         memory_of(item, KQ_RHS), memory_of(item, KQ_RESULT));
+    }
     return KQ_OK;
 }
 
@@ -126,8 +157,10 @@ const kq_backend kq_reference_backend = {
     .memory_destroy = reference_memory_destroy,
     .upload = reference_upload,
     .download = reference_download,
-    .quantize = reference_quantize,
-    .quantized_dot = reference_quantized_dot,
+    .work_create = reference_work_create,
+    .work_destroy = reference_work_destroy,
+    .record = reference_record,
+    .run = reference_run,
     .primitives = reference_primitives,
     .self_test = reference_self_test,
 };

@@ -99,7 +99,7 @@ void kq_vulkan_instance_destroy(kq_vulkan_instance *instance)
 
 // A family with compute, best one without graphics, which is often busy with other things.
 static bool find_queue_family(const kq_vulkan_instance *instance, VkPhysicalDevice device,
-                              uint32_t *family)
+                              kq_vulkan_candidate *candidate)
 {
     VkQueueFamilyProperties families[32];
     uint32_t count = sizeof families / sizeof *families;
@@ -109,7 +109,8 @@ static bool find_queue_family(const kq_vulkan_instance *instance, VkPhysicalDevi
         bool compute = (families[i].queueFlags & VK_QUEUE_COMPUTE_BIT) != 0;
         bool graphics = (families[i].queueFlags & VK_QUEUE_GRAPHICS_BIT) != 0;
         if (compute && (!found || !graphics)) {
-            *family = i;
+            candidate->queue_family = i;
+            candidate->timestamp_bits = families[i].timestampValidBits;
             found = true;
             if (!graphics) {
                 break;
@@ -142,8 +143,8 @@ kq_result kq_vulkan_instance_devices(const kq_vulkan_instance *instance, const k
         result = kq_vulkan_check(errors, "vkEnumeratePhysicalDevices", enumerated);
     }
     for (uint32_t i = 0; i < total && result == KQ_OK; i++) {
-        kq_vulkan_candidate candidate = {handles[i], 0};
-        if (find_queue_family(instance, handles[i], &candidate.queue_family)) {
+        kq_vulkan_candidate candidate = {.handle = handles[i]};
+        if (find_queue_family(instance, handles[i], &candidate)) {
             (*candidates)[(*count)++] = candidate;
         }
     }

@@ -40,6 +40,7 @@ void kq_vulkan_instance_destroy(kq_vulkan_instance *instance);
 typedef struct kq_vulkan_candidate {
     VkPhysicalDevice handle;
     uint32_t queue_family;
+    uint32_t timestamp_bits;  // of the family; 0: it has no clock
 } kq_vulkan_candidate;
 
 // *candidates is the caller's to free.

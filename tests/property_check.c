@@ -35,9 +35,10 @@ static void expect_ok(const kq_device *device, kq_result result)
 static void fill_side(side *s, const drawn *d)
 {
     for (int b = 0; b < 3; b++) {
-        s->buffers[b] = NULL;
-        if (d->bytes[b] > 0) {
+        if (d->bytes[b] > 0 && s->buffers[b] == NULL) {
             expect_ok(s->device, kq_buffer_create(s->device, d->bytes[b], &s->buffers[b]));
+        }
+        if (d->bytes[b] > 0) {
             expect_ok(s->device, kq_buffer_upload(s->buffers[b], 0, d->images[b], d->bytes[b]));
         }
     }
@@ -54,8 +55,8 @@ static kq_buffer_view view_of(const side *s, const drawn *d, int role)
     return (kq_buffer_view){buffer_of(s, d, role), d->views[role]};
 }
 
-// Asks only, where needs is not null.
-static kq_result run_side(side *s, const drawn *d, kq_needs *needs)
+// Carries it out; where needs or recording is not null, asks or records only.
+static kq_result run_side(side *s, const drawn *d, kq_needs *needs, kq_recording **recording)
 {
     if (d->op == KQ_OP_QUANTIZE) {
         const kq_quantize_args args = {
@@ -64,8 +65,9 @@ static kq_result run_side(side *s, const drawn *d, kq_needs *needs)
             .records = view_of(s, d, KQ_RECORDS),
             .domain = &s->domain,
         };
-        return needs != NULL ? kq_quantize_query(s->device, &args, needs)
-                             : kq_quantize(s->device, &args);
+        return needs != NULL       ? kq_quantize_query(s->device, &args, needs)
+               : recording != NULL ? kq_quantize_record(s->device, &args, recording)
+                                   : kq_quantize(s->device, &args);
     }
     const kq_quantized_dot_args args = {
         .lhs_format = KQ_FORMAT_Q4_K,
@@ -78,8 +80,9 @@ static kq_result run_side(side *s, const drawn *d, kq_needs *needs)
         .result_offset = d->views[KQ_RESULT].offset,
         .repeat = d->has_repeat ? &d->repeat : NULL,
     };
-    return needs != NULL ? kq_quantized_dot_query(s->device, &args, needs)
-                         : kq_quantized_dot(s->device, &args);
+    return needs != NULL       ? kq_quantized_dot_query(s->device, &args, needs)
+           : recording != NULL ? kq_quantized_dot_record(s->device, &args, recording)
+                               : kq_quantized_dot(s->device, &args);
 }
 
 static unsigned char *bytes_of(const side *s, int buffer, uint64_t count)
@@ -150,7 +153,7 @@ kq_needs property_ask(kq_device *device, const drawn *d)
     side s = {.device = device};
     kq_needs needs;
     fill_side(&s, d);
-    expect_ok(device, run_side(&s, d, &needs));
+    expect_ok(device, run_side(&s, d, &needs, NULL));
     assert_null(needs.limit);
     empty_side(&s);
     return needs;
@@ -180,6 +183,39 @@ static void check_pieces(const kq_device *device, const drawn *d)
     assert_true(left == 0 || is_empty);
 }
 
+// Returns the bytes of the buffer that holds the output.
+static unsigned char *check_outcome(const side *got, const side *wanted, const drawn *d)
+{
+    if (got->result != wanted->result) {
+        const report *r = got->device->errors.user;
+        fail_msg("%s, must be %s: %s", kq_result_name(got->result), kq_result_name(wanted->result),
+                 r->reason);
+    }
+    assert_memory_equal(&got->domain, &wanted->domain, sizeof got->domain);
+    return check_buffers(got, wanted, d);
+}
+
+// Recording changes nothing; a run of it, and one more, do what the operation does.
+static void check_recording(side *got, const side *wanted, const drawn *d, const kq_needs *needs)
+{
+    kq_recording *recording = NULL;
+    fill_side(got, d);
+    property_reset();
+    expect_ok(got->device, run_side(got, d, NULL, &recording));
+    for (int run = 0; run < 2; run++) {
+        uint64_t nanoseconds = UINT64_MAX;
+        got->result = kq_recording_run(recording, run == 0 ? &nanoseconds : NULL);
+        if (run == 0) {
+            check_counts(needs, got->result);
+            assert_true(nanoseconds < UINT64_MAX);
+        }
+        free(check_outcome(got, wanted, d));
+        fill_side(got, d);
+    }
+    kq_recording_destroy(&recording);
+    assert_null(recording);
+}
+
 unsigned char *property_run(kq_device *device, const drawn *d, kq_needs *needs)
 {
     side got = {.device = device};
@@ -188,20 +224,15 @@ unsigned char *property_run(kq_device *device, const drawn *d, kq_needs *needs)
                      KQ_OK);
     fill_side(&got, d);
     fill_side(&wanted, d);
-    expect_ok(device, run_side(&got, d, needs));
+    expect_ok(device, run_side(&got, d, needs, NULL));
     assert_null(needs->limit);
     check_pieces(device, d);
     property_reset();
-    got.result = run_side(&got, d, NULL);
+    got.result = run_side(&got, d, NULL, NULL);
     check_counts(needs, got.result);
-    wanted.result = run_side(&wanted, d, NULL);
-    if (got.result != wanted.result) {
-        const report *r = device->errors.user;
-        fail_msg("%s, must be %s: %s", kq_result_name(got.result), kq_result_name(wanted.result),
-                 r->reason);
-    }
-    assert_memory_equal(&got.domain, &wanted.domain, sizeof got.domain);
-    unsigned char *output = check_buffers(&got, &wanted, d);
+    wanted.result = run_side(&wanted, d, NULL, NULL);
+    unsigned char *output = check_outcome(&got, &wanted, d);
+    check_recording(&got, &wanted, d, needs);
     empty_side(&got);
     empty_side(&wanted);
     kq_device_destroy(&wanted.device);

@@ -298,6 +298,9 @@ FORWARD(clGetKernelWorkGroupInfo,
          void *value, size_t *ret),
         (kernel, device, info, size, value, ret))
 FORWARD(clWaitForEvents, (cl_uint count, const cl_event *events), (count, events))
+FORWARD(clGetEventProfilingInfo,
+        (cl_event event, cl_profiling_info info, size_t size, void *value, size_t *ret),
+        (event, info, size, value, ret))
 FORWARD(clFlush, (cl_command_queue queue), (queue))
 FORWARD(clFinish, (cl_command_queue queue), (queue))
 

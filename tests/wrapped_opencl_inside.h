@@ -43,6 +43,7 @@
     f(clEnqueueBarrierWithWaitList)                                                                \
     f(clWaitForEvents)                                                                             \
     f(clGetEventInfo)                                                                              \
+    f(clGetEventProfilingInfo)                                                                     \
     f(clRetainEvent)                                                                               \
     f(clReleaseEvent)                                                                              \
     f(clFlush)                                                                                     \

@@ -19,9 +19,9 @@ const char *const wrapped_layout_names[WRAPPED_LAYOUT_COUNT] = {
 };
 
 static const char *const kind_names[WRAPPED_VULKAN_KIND_COUNT] = {
-    "instance",        "device",         "buffer",          "memory",         "fence",
-    "command pool",    "command buffer", "descriptor pool", "descriptor set", "set layout",
-    "pipeline layout", "pipeline cache", "shader module",   "pipeline",
+    "instance",   "device",          "buffer",         "memory",          "fence",
+    "query pool", "command pool",    "command buffer", "descriptor pool", "descriptor set",
+    "set layout", "pipeline layout", "pipeline cache", "shader module",   "pipeline",
 };
 
 // --- Counting and checking

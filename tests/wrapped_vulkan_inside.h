@@ -56,6 +56,11 @@
     f(vkCmdCopyBuffer)                                                                             \
     f(vkCmdUpdateBuffer)                                                                           \
     f(vkCmdExecuteCommands)                                                                        \
+    f(vkCmdResetQueryPool)                                                                         \
+    f(vkCmdWriteTimestamp)                                                                         \
+    f(vkCreateQueryPool)                                                                           \
+    f(vkDestroyQueryPool)                                                                          \
+    f(vkGetQueryPoolResults)                                                                       \
     f(vkCreateDescriptorPool)                                                                      \
     f(vkDestroyDescriptorPool)                                                                     \
     f(vkAllocateDescriptorSets)                                                                    \
@@ -120,7 +125,8 @@ typedef struct wrapped_vulkan_object {
     bool has_allocator;
     uint32_t version;    // of an instance: what its maker knows
     uint64_t messenger;  // of an instance
-    uint64_t bytes;      // of a buffer or memory; sets in a pool; storage buffers in a set layout
+    uint64_t
+        bytes;  // of a buffer or memory; sets or queries in a pool; storage buffers in a set layout
     VkBufferUsageFlags usage;
     struct wrapped_vulkan_object *memory;  // of a buffer, once it is bound
     uint32_t type;                         // of memory, as shown

@@ -588,6 +588,64 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdExecuteCommands(VkCommandBuffer c
     wrapped.vkCmdExecuteCommands(commands, count, secondary);
 }
 
+// --- Times
+
+static VKAPI_ATTR VkResult VKAPI_CALL
+wrapped_vkCreateQueryPool(VkDevice device, const VkQueryPoolCreateInfo *info,
+                          const VkAllocationCallbacks *allocator, VkQueryPool *pool)
+{
+    VkResult result = wrapped_enter("vkCreateQueryPool");
+    if (result != VK_SUCCESS) {
+        memset(pool, WRAPPED_POISON, sizeof *pool);
+        return result;
+    }
+    result = wrapped.vkCreateQueryPool(device, info, allocator, pool);
+    if (result == VK_SUCCESS) {
+        wrapped_add(WRAPPED_VULKAN_QUERY_POOL, (uint64_t)*pool, allocator)->bytes =
+            info->queryCount;
+    }
+    return result;
+}
+
+WRAPPED_DESTROY(QueryPool, QUERY_POOL)
+
+static void use_queries(const char *call, VkQueryPool pool, uint32_t first, uint32_t count)
+{
+    const wrapped_vulkan_object *object = wrapped_find(WRAPPED_VULKAN_QUERY_POOL, (uint64_t)pool);
+    if (object == NULL || first >= object->bytes || count > object->bytes - first) {
+        wrapped_violate("%s of queries past the pool's end", call);
+    }
+}
+
+static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdResetQueryPool(VkCommandBuffer commands,
+                                                              VkQueryPool pool, uint32_t first,
+                                                              uint32_t count)
+{
+    wrapped_count("vkCmdResetQueryPool");
+    use_queries("vkCmdResetQueryPool", pool, first, count);
+    wrapped.vkCmdResetQueryPool(commands, pool, first, count);
+}
+
+static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdWriteTimestamp(VkCommandBuffer commands,
+                                                              VkPipelineStageFlagBits stage,
+                                                              VkQueryPool pool, uint32_t query)
+{
+    wrapped_count("vkCmdWriteTimestamp");
+    use_queries("vkCmdWriteTimestamp", pool, query, 1);
+    wrapped.vkCmdWriteTimestamp(commands, stage, pool, query);
+}
+
+static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkGetQueryPoolResults(
+    VkDevice device, VkQueryPool pool, uint32_t first, uint32_t count, size_t bytes, void *data,
+    VkDeviceSize stride, VkQueryResultFlags flags)
+{
+    VkResult result = wrapped_enter("vkGetQueryPoolResults");
+    use_queries("vkGetQueryPoolResults", pool, first, count);
+    return result != VK_SUCCESS ? result
+                                : wrapped.vkGetQueryPoolResults(device, pool, first, count, bytes,
+                                                                data, stride, flags);
+}
+
 // --- Submission: is every write visible to what follows?
 
 enum { SHADERS, TRANSFERS, HOST };
@@ -744,6 +802,11 @@ const wrapped_entry wrapped_work_entries[] = {
     WRAPPED_ENTRY(vkCmdCopyBuffer),
     WRAPPED_ENTRY(vkCmdUpdateBuffer),
     WRAPPED_ENTRY(vkCmdExecuteCommands),
+    WRAPPED_ENTRY(vkCreateQueryPool),
+    WRAPPED_ENTRY(vkDestroyQueryPool),
+    WRAPPED_ENTRY(vkCmdResetQueryPool),
+    WRAPPED_ENTRY(vkCmdWriteTimestamp),
+    WRAPPED_ENTRY(vkGetQueryPoolResults),
     WRAPPED_ENTRY(vkQueueSubmit),
     {NULL, NULL},
 };

@@ -5,11 +5,10 @@
 //   3 own      kq_device, below: the library opens a device and owns memory on it
 //
 // A block is 256 values, a record is their bytes, G is the number of records of one operation. All data is
-// little-endian and may start at any byte. The library has no global state, prints nothing and never aborts. Unless a
+// little-endian and may start at any byte. The library has no global state, prints nothing, never aborts. Unless a
 // comment says otherwise, pointers and handles are not null, {0} in an optional field is its default, structs given to
-// a call need only live until it returns, and any number of threads may call at once. What create makes is yours, or
-// NULL if it fails; destroy takes NULL too, and leaves NULL. What else is returned is the library's. A comment's
-// "Errors" are all the KQ_ERROR_* that a call can return.
+// a call need only live until it returns, any number of threads may call at once. What create and record make is yours,
+// or NULL if they fail; destroy leaves NULL. "Errors" are all that a call can return.
 #ifndef KQ_KQUANT_H
 #define KQ_KQUANT_H
 #include <stddef.h>
@@ -130,10 +129,9 @@ typedef struct kq_kernel {
 } kq_kernel;
 KQ_API const kq_kernel *kq_kernels(size_t *count);  // *count is set; static, of the APIs this library has
 
-// --- Self-test: every step of the kernels and both operations, held to known answers. Level 2 has no memory or queue:
-// write the input there, record or enqueue, read the bytes back, ask for the verdict. KQ_OK: all answers are right,
-// this driver can be trusted. KQ_ERROR_DRIVER: *step is the first step that is wrong, as "f32 multiply" or "quantize",
-// and errors is told what was asked, the answer and the right one. step and errors may be NULL.
+// --- Self-test: every step and both operations, held to known answers. At level 2 write the input to your memory,
+// record or enqueue, read it back, ask for the verdict. KQ_OK: the driver can be trusted. KQ_ERROR_DRIVER: *step is the
+// first wrong one, as "f32 multiply"; errors is told question, answer and right answer. step and errors may be NULL.
 #define KQ_SELF_TEST_BYTES 16384u  // of `bytes`, and of level 2's range
 KQ_API void kq_self_test_input(void *bytes);
 KQ_API kq_result kq_self_test_verdict(const void *bytes, const char **step, const kq_errors *errors);
@@ -154,9 +152,8 @@ typedef struct kq_device_info {
     char uuid[36];                 // 32 hex digits, or "" where the driver has none
 } kq_device_info;
 
-// Fills at most *count entries, if infos is not NULL, and sets *count to the number of devices, the reference always
-// first. lookup NULL: the system's loaders; a missing one is no error. Errors: MEMORY, DRIVER. One thread at a time is
-// in this call or in kq_device_create.
+// Fills at most *count infos, if not NULL, and sets *count to all there are, the reference first. lookup NULL: the
+// system's loaders; a missing one is no error. Not at once with itself or kq_device_create. Errors: MEMORY, DRIVER.
 KQ_API kq_result kq_list_devices(const kq_lookup *lookup, kq_device_info *infos, uint32_t *count);
 
 typedef struct kq_device_params {
@@ -169,9 +166,8 @@ typedef struct kq_device_params {
     kq_errors errors;
 } kq_device_params;
 
-// One thread at a time for each device and its buffers, which are destroyed before it; its info is valid until then.
-// Errors: ARGUMENT, also for a part of several devices' names; UNSUPPORTED, an OpenCL device below version 1.2 or its
-// least limits; NO_DEVICE; MEMORY; DRIVER.
+// One thread at a time for each device and all of its, which is destroyed before it; its info is valid until then.
+// Errors: ARGUMENT, UNSUPPORTED, an OpenCL device below version 1.2 or its least limits; NO_DEVICE; MEMORY; DRIVER.
 typedef struct kq_device kq_device;
 KQ_API kq_result kq_device_create(const kq_device_params *params, kq_device **device);
 KQ_API void kq_device_destroy(kq_device **device);
@@ -179,8 +175,7 @@ KQ_API const kq_device_info *kq_device_get_info(const kq_device *device);
 // Calls fn with the name and the value of all that driver and device say of themselves, and of the limits that count.
 KQ_API void kq_device_properties(const kq_device *device, void (*fn)(void *, const char *, const char *), void *user);
 
-// Memory on a device, of any size from 1 byte, contents undefined. Upload and download copy bytes of the buffer from
-// offset on, all of them within it, and block. Errors: ARGUMENT, MEMORY, DRIVER.
+// Memory on a device, 1 byte or more, of any contents. Copies lie in it, and block. Errors: ARGUMENT, MEMORY, DRIVER.
 typedef struct kq_buffer kq_buffer;
 KQ_API kq_result kq_buffer_create(kq_device *device, uint64_t bytes, kq_buffer **buffer);
 KQ_API void kq_buffer_destroy(kq_buffer **buffer);
@@ -218,7 +213,16 @@ KQ_API kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args
 KQ_API kq_result kq_quantize_query(const kq_device *device, const kq_quantize_args *args, kq_needs *needs);
 KQ_API kq_result kq_quantized_dot_query(const kq_device *device, const kq_quantized_dot_args *args, kq_needs *needs);
 
-// The same from and to packed host memory, through buffers of its own: G blocks, value_count = G * 256, to G * 292
+// The same, recorded once to run any number of times; buffers and *domain outlive it. *nanoseconds, if not NULL, is the
+// time by the device's own clock, 0 if it has none. Errors: as above.
+typedef struct kq_recording kq_recording;
+KQ_API kq_result kq_quantize_record(kq_device *device, const kq_quantize_args *args, kq_recording **recording);
+KQ_API kq_result kq_quantized_dot_record(
+    kq_device *device, const kq_quantized_dot_args *args, kq_recording **recording);
+KQ_API kq_result kq_recording_run(kq_recording *recording, uint64_t *nanoseconds);
+KQ_API void kq_recording_destroy(kq_recording **recording);
+
+// An operation from and to packed host memory, through buffers of its own: G blocks, value_count = G * 256, to G * 292
 // bytes of records; or count dots of lhs, count * G * 144 bytes, each of the next G records with the same rhs, G * 292
 // bytes, to count * 4 bytes of results. Errors: the same.
 KQ_API kq_result kq_quantize_host(

@@ -1,7 +1,5 @@
 // kquant on your own OpenCL context and queue. It makes programs at create, and kernel objects for the time of each
 // enqueue, no queue, memory, flush, wait or thread; it links no loader.
-// Kernel objects are 1 to 6 us of an enqueue's 9 to 40 on PoCL, 3 to 41 of 15 to 64 on Intel's CPU, nearly all of 1 to
-// 4 ms on rusticl: medians of 5 runs of 1,000 calls, G = 1, the queue idle, on two busy cores.
 #ifndef KQ_OPENCL_H
 #define KQ_OPENCL_H
 #ifndef CL_TARGET_OPENCL_VERSION
@@ -65,9 +63,8 @@ KQ_API kq_result kq_opencl_quantized_dot_query(
     const kq_opencl *pack, const kq_opencl_quantized_dot *op, kq_needs *needs);
 
 // Enqueues on queue, in-order or out-of-order, of context and device; never blocks or flushes. wait_count, waits and
-// event are those of clEnqueueNDRangeKernel; event, if not NULL, completes with the whole operation, a marker where
-// there is nothing to do, and is yours to release. Errors: ARGUMENT, UNSUPPORTED, MEMORY, DRIVER;
-// after the last three some kernels may be enqueued, and outputs are not to be used.
+// event are those of clEnqueueNDRangeKernel; event, if not NULL, completes with the whole operation, or is a marker's
+// where there is nothing to do. Errors: ARGUMENT; UNSUPPORTED, MEMORY, DRIVER: some kernels may be enqueued.
 KQ_API kq_result kq_opencl_quantize_enqueue(const kq_opencl *pack, const kq_opencl_quantize *op, cl_command_queue queue,
     cl_uint wait_count, const cl_event *waits, cl_event *event);
 KQ_API kq_result kq_opencl_quantized_dot_enqueue(const kq_opencl *pack, const kq_opencl_quantized_dot *op,

@@ -78,8 +78,7 @@ KQ_API kq_result kq_vulkan_self_test_write_set(
 //   before  inputs visible to SHADER_READ, status and range to SHADER_WRITE too, as are records, result and scratch if
 //           anything wrote them: between two dots with one scratch SHADER_WRITE to SHADER_READ | SHADER_WRITE
 //   after   outputs, the range too, are SHADER_WRITE: read them after a barrier to HOST or TRANSFER
-// With G = 0 a dot writes +0 with one dispatch; quantize records nothing, as does a count of 0. Errors: ARGUMENT,
-// UNSUPPORTED; then nothing is recorded.
+// With G = 0 a dot writes +0, quantize records nothing, as does a count of 0. Errors: ARGUMENT, UNSUPPORTED.
 KQ_API kq_result kq_vulkan_quantize_record(
     const kq_vulkan *pack, const kq_vulkan_quantize *op, VkDescriptorSet set, VkCommandBuffer command_buffer);
 KQ_API kq_result kq_vulkan_quantized_dot_record(

@@ -63,7 +63,8 @@ void cases_add_walks(case_list *list);
 // dots.
 void cases_add_limits(case_list *list);
 
-// An operation so many times over, which must give the same each time; and on two devices at once.
+// One recording of an operation so many times over, which must give the same each time; and on two
+// devices at once.
 void cases_add_replays(case_list *list, uint32_t runs, uint32_t runs_of_twins);
 
 // Random operands in random layouts, `count` of them, compared with the reference.

@@ -1,4 +1,4 @@
-// The same operation over and over, on one device and on two at once.
+// One recording of an operation over and over, on one device and on two at once.
 #include "bytes.h"
 #include "cases.h"
 #include "draws.h"

@@ -36,14 +36,15 @@ static bool is_same(const trial *trial, const outcome *a, const outcome *b)
     return is_equal;
 }
 
-// Ends early with a run that has no answer.
+// Records the trial once. Ends early with a run that has no answer.
 static void run_lane(void *user)
 {
     lane *lane = user;
-    bool goes_on = true;
+    trial_recording *recording = trial_record(lane->trial, lane->target, &lane->first);
+    bool goes_on = recording != NULL;
     for (uint32_t run = 0; run < lane->runs && goes_on; run++) {
         outcome outcome;
-        trial_run(lane->trial, lane->target, &outcome);
+        trial_recording_run(recording, &outcome);
         fault_alter(fault_of_run(lane->fault, run), lane->trial, lane->target, &outcome);
         goes_on = has_answer(&outcome);
         bool differs = run > 0 && (!goes_on || !is_same(lane->trial, &lane->first, &outcome));
@@ -59,6 +60,7 @@ static void run_lane(void *user)
         }
     }
     memcpy(lane->reason, lane->target->reason, sizeof lane->reason);
+    trial_recording_free(recording);
 }
 
 static case_status judge_one(report *report, const char *name, lane *lane, const outcome *outcome)

@@ -227,9 +227,9 @@ static kq_buffer_view view_of(const trial *trial, const target *target, unsigned
     };
 }
 
-// Blocks first .. end - 1.
+// Blocks first .. end - 1: carried out, or recorded where `recording` is not NULL.
 static kq_result quantize(const trial *trial, const target *target, uint32_t first, uint32_t end,
-                          kq_domain *domain)
+                          kq_domain *domain, kq_recording **recording)
 {
     kq_quantize_args args = {
         .format = KQ_FORMAT_Q8_K,
@@ -241,12 +241,13 @@ static kq_result quantize(const trial *trial, const target *target, uint32_t fir
     args.values.view.offset += first * stride_of(args.values.view.stride, KQ_BLOCK_BYTES);
     args.records.view.G = end - first;
     args.records.view.offset = trial_record_at(trial, first);
-    return kq_quantize(target->device, &args);
+    return recording != NULL ? kq_quantize_record(target->device, &args, recording)
+                             : kq_quantize(target->device, &args);
 }
 
-// Dots first .. end - 1 of the inner loop, in one order.
+// The same with dots first .. end - 1 of the inner loop, in one order.
 static kq_result dot(const trial *trial, const target *target, kq_order order, uint32_t first,
-                     uint32_t end)
+                     uint32_t end, kq_recording **recording)
 {
     kq_repeat repeat = trial->layout.repeat;
     repeat.count[0] = end - first;
@@ -263,45 +264,65 @@ static kq_result dot(const trial *trial, const target *target, kq_order order, u
     };
     args.lhs.view.offset += dot_at(&trial->layout, OPERAND_LHS, first, 0);
     args.rhs.view.offset += dot_at(&trial->layout, OPERAND_RHS, first, 0);
-    return kq_quantized_dot(target->device, &args);
+    return recording != NULL ? kq_quantized_dot_record(target->device, &args, recording)
+                             : kq_quantized_dot(target->device, &args);
 }
 
-static kq_result call(const trial *trial, const target *target, kq_domain *domain)
+static uint32_t calls_of(const trial *trial)
+{
+    return trial->layout.calls != 0 ? trial->layout.calls : 1;
+}
+
+static unsigned orders_of(const trial *trial)
+{
+    return trial->op == KQ_OP_QUANTIZE ? 1 : 2;
+}
+
+// All calls, carried out; or each recorded in one of `recordings`, if not NULL.
+static kq_result call(const trial *trial, const target *target, kq_domain *domain,
+                      kq_recording **recordings)
 {
     const layout *layout = &trial->layout;
     bool is_quantize = trial->op == KQ_OP_QUANTIZE;
     uint64_t count = is_quantize          ? layout->views[OPERAND_VALUES].G
                      : layout->has_repeat ? layout->repeat.count[0]
                                           : 1;
-    uint32_t calls = layout->calls != 0 ? layout->calls : 1;
+    uint32_t calls = calls_of(trial);
     kq_result result = KQ_OK;
-    for (unsigned order = 0; order < (is_quantize ? 1u : 2u); order++) {
+    for (unsigned order = 0; order < orders_of(trial); order++) {
         for (uint32_t k = 0; k < calls && result == KQ_OK; k++) {
             uint32_t first = (uint32_t)(count * k / calls);
             uint32_t end = (uint32_t)(count * (k + 1) / calls);
-            result = is_quantize ? quantize(trial, target, first, end, domain)
-                                 : dot(trial, target, (kq_order)order, first, end);
+            kq_recording **recording = recordings != NULL ? &recordings[order * calls + k] : NULL;
+            result = is_quantize ? quantize(trial, target, first, end, domain, recording)
+                                 : dot(trial, target, (kq_order)order, first, end, recording);
         }
     }
     return result;
 }
 
-static void run(const trial *trial, target *target, outcome *outcome)
+static kq_result reserve(const trial *trial, target *target)
 {
+    kq_result result = KQ_OK;
     target->reason[0] = '\0';
+    for (unsigned b = 0; b < trial->buffer_count && result == KQ_OK; b++) {
+        result = target_reserve(target, b, trial->sizes[b], trial->layout.exact_end);
+    }
+    return result;
+}
+
+static void upload(const trial *trial, target *target, outcome *outcome)
+{
     for (unsigned b = 0; b < trial->buffer_count && outcome->result == KQ_OK; b++) {
-        outcome->result = target_reserve(target, b, trial->sizes[b], trial->layout.exact_end);
-        if (outcome->result == KQ_OK) {
-            outcome->result =
-                kq_buffer_upload(target->buffers[b], 0, trial->before[b], trial->sizes[b]);
-        }
+        outcome->result =
+            kq_buffer_upload(target->buffers[b], 0, trial->before[b], trial->sizes[b]);
     }
-    if (outcome->result != KQ_OK) {
-        return;
-    }
-    outcome->has_run = true;
-    outcome->result = call(trial, target, &outcome->domain);
-    if (outcome->result != KQ_OK && outcome->result != KQ_ERROR_DOMAIN) {
+    outcome->has_run = outcome->result == KQ_OK;
+}
+
+static void download(const trial *trial, target *target, outcome *outcome)
+{
+    if (!outcome->has_run || (outcome->result != KQ_OK && outcome->result != KQ_ERROR_DOMAIN)) {
         return;
     }
     for (unsigned b = 0; b < trial->buffer_count; b++) {
@@ -314,6 +335,16 @@ static void run(const trial *trial, target *target, outcome *outcome)
             return;
         }
     }
+}
+
+static void run(const trial *trial, target *target, outcome *outcome)
+{
+    outcome->result = reserve(trial, target);
+    upload(trial, target, outcome);
+    if (outcome->has_run) {
+        outcome->result = call(trial, target, &outcome->domain, NULL);
+    }
+    download(trial, target, outcome);
 }
 
 void trial_run(const trial *trial, target *target, outcome *outcome)
@@ -330,6 +361,53 @@ void trial_run(const trial *trial, target *target, outcome *outcome)
     }
     run(trial, twin, outcome);
     memcpy(target->reason, twin->reason, sizeof target->reason);
+}
+
+// --- Recorded
+
+struct trial_recording {
+    const trial *trial;
+    target *target;
+    kq_domain domain;
+    uint32_t count;
+    kq_recording *recordings[];
+};
+
+trial_recording *trial_record(const trial *trial, target *target, outcome *failed)
+{
+    uint32_t count = orders_of(trial) * calls_of(trial);
+    trial_recording *r = allocate(1, sizeof *r + count * sizeof r->recordings[0]);
+    *r = (trial_recording){.trial = trial, .target = target, .count = count};
+    memset(failed, 0, sizeof *failed);
+    failed->result = reserve(trial, target);
+    if (failed->result == KQ_OK) {
+        failed->result = call(trial, target, &r->domain, r->recordings);
+    }
+    if (failed->result != KQ_OK) {
+        trial_recording_free(r);
+        r = NULL;
+    }
+    return r;
+}
+
+void trial_recording_run(trial_recording *r, outcome *outcome)
+{
+    memset(outcome, 0, sizeof *outcome);
+    r->domain = (kq_domain){0};
+    upload(r->trial, r->target, outcome);
+    for (uint32_t i = 0; i < r->count && outcome->result == KQ_OK; i++) {
+        outcome->result = kq_recording_run(r->recordings[i], NULL);
+    }
+    outcome->domain = r->domain;
+    download(r->trial, r->target, outcome);
+}
+
+void trial_recording_free(trial_recording *r)
+{
+    for (uint32_t i = 0; r != NULL && i < r->count; i++) {
+        kq_recording_destroy(&r->recordings[i]);
+    }
+    free(r);
 }
 
 void outcome_free(outcome *outcome)

@@ -86,6 +86,13 @@ typedef struct outcome {
 void trial_run(const trial *trial, target *target, outcome *outcome);
 void outcome_free(outcome *outcome);
 
+// The same, recorded once to run many times; layout.work is not used, and the target's buffers are
+// no other trial's before it is freed. NULL: *failed says what failed.
+typedef struct trial_recording trial_recording;
+trial_recording *trial_record(const trial *trial, target *target, outcome *failed);
+void trial_recording_run(trial_recording *recording, outcome *outcome);
+void trial_recording_free(trial_recording *recording);
+
 // SHA-256, in hex, of the result code, of the domain error if it is one, and of the outputs; "" if
 // there are none.
 void outcome_digest(const trial *trial, const outcome *outcome, char hex[SHA256_HEX_BYTES]);

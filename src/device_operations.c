@@ -1,0 +1,612 @@
+// The operations of level 3: arguments, pieces, recordings, domain errors, the self-test.
+#include "device.h"
+#include "words.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+// A buffer's operand, its padding left out.
+static kq_result fill_operand(const kq_device *device, const char *name, const kq_buffer *buffer,
+                              const kq_view *view, kq_operand *operand)
+{
+    if (buffer != NULL && buffer->device != device) {
+        return kq_fail(&device->errors, KQ_ERROR_ARGUMENT, "%s is a buffer of another device",
+                       name);
+    }
+    operand->buffer = (uint64_t)(uintptr_t)buffer;
+    operand->buffer_bytes = buffer != NULL ? buffer->bytes : 0;
+    operand->view = *view;
+    return KQ_OK;
+}
+
+// Reads the lowest bad block back and reports it.
+static kq_result report_domain(kq_buffer *buffer, const kq_shape *shape, const kq_status *status,
+                               kq_domain *reported)
+{
+    const kq_errors *errors = &buffer->device->errors;
+    const kq_extent *values = &shape->extents[KQ_VALUES];
+    uint64_t first = values->offset + status->lowest_bad * values->stride;
+    unsigned char block[KQ_BLOCK_BYTES];
+    kq_domain domain = {.record = status->lowest_bad, .bad_count = status->bad_count};
+    // A packed block is one copy, any other one a value.
+    uint32_t pieces = shape->value_stride == 4 ? 1 : KQ_BLOCK;
+    for (uint32_t i = 0; i < pieces; i++) {
+        uint32_t bytes = KQ_BLOCK_BYTES / pieces;
+        kq_result result =
+            kq_buffer_download(buffer, first + i * shape->value_stride, block + i * bytes, bytes);
+        if (result != KQ_OK) {
+            return result;
+        }
+    }
+    domain.reason = kq_block_reason(block, 0, &domain.element);
+    if (reported != NULL && domain.reason != KQ_REASON_NONE) {
+        *reported = domain;
+    }
+    if (domain.reason == KQ_REASON_NONFINITE_INPUT) {
+        return kq_fail(errors, KQ_ERROR_DOMAIN,
+                       "record %" PRIu32 ": nonfinite-input@%" PRIu32
+                       ", its first infinity or NaN; %" PRIu32 " bad records in all",
+                       domain.record, domain.element, domain.bad_count);
+    }
+    if (domain.reason == KQ_REASON_INVERSE_OVERFLOW) {
+        return kq_fail(errors, KQ_ERROR_DOMAIN,
+                       "record %" PRIu32
+                       ": inverse-overflow, its largest magnitude is below 0x02FE0001 and not 0; "
+                       "%" PRIu32 " bad records in all",
+                       domain.record, domain.bad_count);
+    }
+    return kq_fail(errors, KQ_ERROR_DRIVER,
+                   "the driver found record %" PRIu32 " bad, but its block is legal",
+                   domain.record);
+}
+
+// Every backend compiles, or need not, the kernels of the operations that were asked for.
+static kq_result check_op(const kq_device *device, kq_op op, const char *name)
+{
+    if (device == NULL) {
+        return KQ_ERROR_ARGUMENT;
+    }
+    return device->ops == 0 || (device->ops & 1u << op) != 0
+               ? KQ_OK
+               : kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
+                         "the device was created with ops = 0x%" PRIX32 ", without %s", device->ops,
+                         name);
+}
+
+// The operation that the arguments come to, its shape, and where to cut it.
+typedef struct job {
+    kq_operation operation;
+    kq_shape shape;
+    kq_cutter cutter;
+} job;
+
+const kq_buffer *kq_operand_buffer(const kq_operation *operation, int role)
+{
+    return (const kq_buffer *)(uintptr_t)operation->operands[role].buffer;
+}
+
+void *kq_piece_memory(const kq_operation *operation, const kq_piece *piece, int role, void *stage)
+{
+    if (role != KQ_RESULT && piece->shape.G == 0) {
+        return NULL;
+    }
+    const kq_buffer *buffer = kq_operand_buffer(operation, role);
+    return piece->is_staged[role]
+               ? stage
+               : kq_buffer_run(buffer, piece->source.extents[role].offset, 1).memory;
+}
+
+static kq_result start_job(const kq_device *device, job *j)
+{
+    kq_result result = kq_shape_make(&j->operation, &device->errors, &j->shape);
+    j->cutter =
+        kq_cut_start(&j->operation, &j->shape, device->is_limited ? &device->capacity : NULL);
+    return result;
+}
+
+static kq_result start_quantize(const kq_device *device, const kq_quantize_args *args, job *j)
+{
+    j->operation = (kq_operation){
+        .op = KQ_OP_QUANTIZE,
+        .format = args->format,
+        // Status lies apart, in no buffer of the caller's.
+        .operands[KQ_STATUS] = {.buffer = UINT64_MAX, .buffer_bytes = sizeof(kq_status)},
+    };
+    kq_result result = check_op(device, KQ_OP_QUANTIZE, "KQ_OP_QUANTIZE");
+    if (result == KQ_OK) {
+        result = fill_operand(device, "values", args->values.buffer, &args->values.view,
+                              &j->operation.operands[KQ_VALUES]);
+    }
+    if (result == KQ_OK) {
+        result = fill_operand(device, "records", args->records.buffer, &args->records.view,
+                              &j->operation.operands[KQ_RECORDS]);
+    }
+    return result != KQ_OK ? result : start_job(device, j);
+}
+
+static kq_result start_dot(const kq_device *device, const kq_quantized_dot_args *args, job *j)
+{
+    const kq_view result_view = {.offset = args->result_offset};
+    j->operation = (kq_operation){
+        .op = KQ_OP_QUANTIZED_DOT,
+        .lhs_format = args->lhs_format,
+        .rhs_format = args->rhs_format,
+        .acc = args->acc,
+        .order = args->order,
+        .repeat = args->repeat,
+    };
+    kq_result result = check_op(device, KQ_OP_QUANTIZED_DOT, "KQ_OP_QUANTIZED_DOT");
+    if (result == KQ_OK) {
+        result = fill_operand(device, "lhs", args->lhs.buffer, &args->lhs.view,
+                              &j->operation.operands[KQ_LHS]);
+    }
+    if (result == KQ_OK) {
+        result = fill_operand(device, "rhs", args->rhs.buffer, &args->rhs.view,
+                              &j->operation.operands[KQ_RHS]);
+    }
+    if (result == KQ_OK) {
+        result = fill_operand(device, "result", args->result, &result_view,
+                              &j->operation.operands[KQ_RESULT]);
+    }
+    return result != KQ_OK ? result : start_job(device, j);
+}
+
+// The sum of what the pieces need. An operation with nothing to do has none.
+static kq_result sum_needs(const kq_device *device, job *j, kq_needs *needs)
+{
+    kq_piece piece;
+    bool is_empty = j->operation.op == KQ_OP_QUANTIZE && j->shape.G == 0;
+    memset(needs, 0, sizeof *needs);
+    needs->largest_G = UINT32_MAX;
+    needs->largest_count = UINT32_MAX;
+    while (device->is_limited && !is_empty && kq_cut_next(&j->cutter, &piece)) {
+        if (piece.needs.limit != NULL) {
+            *needs = piece.needs;
+            return KQ_OK;
+        }
+        needs->dispatch_count += piece.needs.dispatch_count;
+        needs->submission_count++;
+        if (piece.needs.scratch_bytes > needs->scratch_bytes) {
+            needs->scratch_bytes = piece.needs.scratch_bytes;
+        }
+        for (int role = 0; role < 3; role++) {
+            needs->staged_bytes[role] += piece.needs.staged_bytes[role];
+        }
+    }
+    return KQ_OK;
+}
+
+static kq_result check_needs(const kq_device *device, const kq_needs *needs)
+{
+    if (device == NULL) {
+        return KQ_ERROR_ARGUMENT;
+    }
+    return needs != NULL ? KQ_OK : kq_fail(&device->errors, KQ_ERROR_ARGUMENT, "needs is null");
+}
+
+kq_result kq_quantize_query(const kq_device *device, const kq_quantize_args *args, kq_needs *needs)
+{
+    job j;
+    kq_result result = check_needs(device, needs);
+    result = result != KQ_OK ? result : start_quantize(device, args, &j);
+    return result != KQ_OK ? result : sum_needs(device, &j, needs);
+}
+
+kq_result kq_quantized_dot_query(const kq_device *device, const kq_quantized_dot_args *args,
+                                 kq_needs *needs)
+{
+    job j;
+    kq_result result = check_needs(device, needs);
+    result = result != KQ_OK ? result : start_dot(device, args, &j);
+    return result != KQ_OK ? result : sum_needs(device, &j, needs);
+}
+
+// --- Carrying it out
+
+// What the pieces that have run came to.
+typedef struct outcome {
+    kq_status status;
+    uint32_t blocks;
+    uint64_t nanoseconds;
+    bool is_timed;  // each of them
+} outcome;
+
+static const outcome no_outcome = {.status = KQ_STATUS_PRESET, .is_timed = true};
+
+static kq_result run_piece(kq_device *device, void *work, uint32_t index, const kq_piece *piece,
+                           outcome *all)
+{
+    // Each piece's status counts from its own first record.
+    kq_status status = KQ_STATUS_PRESET;
+    uint64_t nanoseconds = 0;
+    kq_result result = device->backend->run(device, work, index, &status, &nanoseconds);
+    if (result != KQ_OK) {
+        return result;
+    }
+    if (all->status.bad_count == 0 && status.bad_count > 0 && status.lowest_bad < piece->shape.G) {
+        all->status.lowest_bad = all->blocks + status.lowest_bad;
+    }
+    all->status.bad_count += status.bad_count;
+    all->status.done_count += status.done_count;
+    all->blocks += piece->shape.G;
+    all->nanoseconds += nanoseconds;
+    all->is_timed &= nanoseconds > 0;
+    return KQ_OK;
+}
+
+// Whether the kernels of quantize did what they should, and what they found.
+static kq_result judge_status(kq_buffer *values, const kq_shape *shape, const kq_status *all,
+                              kq_domain *domain)
+{
+    if (all->done_count != shape->G || all->bad_count > shape->G ||
+        (all->bad_count > 0) != (all->lowest_bad < shape->G)) {
+        return kq_fail(&values->device->errors, KQ_ERROR_DRIVER,
+                       "the driver reports %" PRIu32 " of %" PRIu32 " records written, %" PRIu32
+                       " bad, the lowest %" PRIu32,
+                       all->done_count, shape->G, all->bad_count, all->lowest_bad);
+    }
+    return all->bad_count > 0 ? report_domain(values, shape, all, domain) : KQ_OK;
+}
+
+static bool has_work(const job *j)
+{
+    return j->operation.op == KQ_OP_QUANTIZE ? j->shape.G > 0
+                                             : j->shape.count[0] > 0 && j->shape.count[1] > 0;
+}
+
+// Piece by piece, each in the device's own work.
+static kq_result run_job(kq_device *device, job *j, outcome *all)
+{
+    kq_piece piece;
+    kq_result result = KQ_OK;
+    *all = no_outcome;
+    while (result == KQ_OK && has_work(j) && kq_cut_next(&j->cutter, &piece)) {
+        result = kq_needs_fit(&piece.needs, &device->errors);
+        if (result == KQ_OK) {
+            result = device->backend->record(device, device->work, 0, &j->operation, &piece);
+        }
+        result = result != KQ_OK ? result : run_piece(device, device->work, 0, &piece, all);
+    }
+    return result;
+}
+
+kq_result kq_quantize(kq_device *device, const kq_quantize_args *args)
+{
+    job j;
+    outcome all;
+    kq_result result = start_quantize(device, args, &j);
+    result = result != KQ_OK ? result : run_job(device, &j, &all);
+    return result != KQ_OK || !has_work(&j)
+               ? result
+               : judge_status(args->values.buffer, &j.shape, &all.status, args->domain);
+}
+
+kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args)
+{
+    job j;
+    outcome all;
+    kq_result result = start_dot(device, args, &j);
+    return result != KQ_OK ? result : run_job(device, &j, &all);
+}
+
+// --- Recordings
+
+struct kq_recording {
+    kq_device *device;
+    kq_operation operation;
+    kq_shape shape;
+    kq_buffer *values;  // of quantize
+    kq_domain *domain;
+    void *work;
+    uint32_t count;
+    kq_piece pieces[];
+};
+
+static kq_result record_pieces(job *j, kq_recording *r)
+{
+    kq_result result = KQ_OK;
+    for (uint32_t i = 0; i < r->count && result == KQ_OK; i++) {
+        kq_cut_next(&j->cutter, &r->pieces[i]);
+        result = kq_needs_fit(&r->pieces[i].needs, &r->device->errors);
+        if (result == KQ_OK) {
+            result =
+                r->device->backend->record(r->device, r->work, i, &r->operation, &r->pieces[i]);
+        }
+    }
+    return result;
+}
+
+// Cuts the operation twice, for the pieces need as much room as all of them take.
+static kq_result make_recording(kq_device *device, job *j, kq_recording **recording)
+{
+    const kq_cutter start = j->cutter;
+    kq_piece piece;
+    uint64_t count = 0;
+    uint64_t scratch_bytes = 0;
+    while (has_work(j) && kq_cut_next(&j->cutter, &piece)) {
+        kq_result result = kq_needs_fit(&piece.needs, &device->errors);
+        if (result != KQ_OK) {
+            return result;
+        }
+        count++;
+        scratch_bytes =
+            piece.needs.scratch_bytes > scratch_bytes ? piece.needs.scratch_bytes : scratch_bytes;
+    }
+    kq_recording *r = NULL;
+    if (count <= UINT32_MAX && count <= (SIZE_MAX - sizeof *r) / sizeof r->pieces[0]) {
+        r = calloc(1, sizeof *r + (size_t)count * sizeof r->pieces[0]);
+    }
+    if (r == NULL) {
+        return kq_fail(&device->errors, KQ_ERROR_MEMORY,
+                       "out of host memory for a recording of %" PRIu64 " submissions", count);
+    }
+    r->device = device;
+    r->operation = j->operation;
+    r->operation.repeat = NULL;  // the caller's; pieces have their own
+    r->shape = j->shape;
+    r->count = (uint32_t)count;
+    j->cutter = start;
+    kq_result result =
+        device->backend->work_create(device, true, r->count, scratch_bytes, &r->work);
+    result = result != KQ_OK ? result : record_pieces(j, r);
+    if (result != KQ_OK) {
+        kq_recording_destroy(&r);
+    }
+    *recording = r;
+    return result;
+}
+
+kq_result kq_quantize_record(kq_device *device, const kq_quantize_args *args,
+                             kq_recording **recording)
+{
+    job j;
+    *recording = NULL;
+    kq_result result = start_quantize(device, args, &j);
+    result = result != KQ_OK ? result : make_recording(device, &j, recording);
+    if (result == KQ_OK) {
+        (*recording)->values = args->values.buffer;
+        (*recording)->domain = args->domain;
+    }
+    return result;
+}
+
+kq_result kq_quantized_dot_record(kq_device *device, const kq_quantized_dot_args *args,
+                                  kq_recording **recording)
+{
+    job j;
+    *recording = NULL;
+    kq_result result = start_dot(device, args, &j);
+    return result != KQ_OK ? result : make_recording(device, &j, recording);
+}
+
+kq_result kq_recording_run(kq_recording *recording, uint64_t *nanoseconds)
+{
+    kq_recording *r = recording;
+    outcome all = no_outcome;
+    kq_result result = r != NULL ? KQ_OK : KQ_ERROR_ARGUMENT;
+    if (nanoseconds != NULL) {
+        *nanoseconds = 0;
+    }
+    for (uint32_t i = 0; result == KQ_OK && i < r->count; i++) {
+        result = run_piece(r->device, r->work, i, &r->pieces[i], &all);
+    }
+    if (result == KQ_OK && nanoseconds != NULL && all.is_timed) {
+        *nanoseconds = all.nanoseconds;
+    }
+    return result != KQ_OK || r->operation.op != KQ_OP_QUANTIZE || r->count == 0
+               ? result
+               : judge_status(r->values, &r->shape, &all.status, r->domain);
+}
+
+void kq_recording_destroy(kq_recording **recording)
+{
+    kq_recording *r = *recording;
+    if (r != NULL) {
+        r->device->backend->work_destroy(r->device, r->work);
+        free(r);
+        *recording = NULL;
+    }
+}
+
+// --- The self-test
+
+static kq_result check_pointer(const kq_device *device, const char *name, const void *pointer,
+                               uint64_t bytes)
+{
+    return pointer != NULL || bytes == 0
+               ? KQ_OK
+               : kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
+                         "%s is null; %" PRIu64 " bytes are needed", name, bytes);
+}
+
+kq_result kq_self_test(kq_device *device, const char **step)
+{
+    unsigned char *bytes = NULL;
+    kq_buffer *buffer = NULL;
+    if (step != NULL) {
+        *step = NULL;
+    }
+    kq_result result = check_op(device, KQ_OP_SELF_TEST, "KQ_OP_SELF_TEST");
+    result = result != KQ_OK ? result : check_op(device, KQ_OP_QUANTIZE, "KQ_OP_QUANTIZE");
+    result =
+        result != KQ_OK ? result : check_op(device, KQ_OP_QUANTIZED_DOT, "KQ_OP_QUANTIZED_DOT");
+    result = result != KQ_OK ? result : kq_buffer_create(device, KQ_SELF_TEST_BYTES, &buffer);
+    if (result == KQ_OK && (bytes = malloc(KQ_SELF_TEST_BYTES)) == NULL) {
+        result = kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for the self-test");
+    }
+    if (result == KQ_OK) {
+        kq_self_test_input(bytes);
+        result = kq_buffer_upload(buffer, 0, bytes, KQ_SELF_TEST_BYTES);
+    }
+    result = result != KQ_OK ? result : device->backend->self_test(device, buffer->memory[0]);
+    if (result == KQ_OK) {
+        // What isn't read back is no answer.
+        memset(bytes, 0, KQ_SELF_TEST_BYTES);
+        result = kq_buffer_download(buffer, 0, bytes, KQ_SELF_TEST_BYTES);
+    }
+    result = result != KQ_OK ? result : kq_self_test_verdict(bytes, step, &device->errors);
+    kq_buffer_destroy(&buffer);
+    free(bytes);
+    return result;
+}
+
+// Items as they lie in a buffer.
+static void pack_items(unsigned char *bytes, const uint32_t *items, size_t words)
+{
+    for (size_t k = 0; k < words; k++) {
+        kq_store_word(bytes + 4 * k, items[k]);
+    }
+}
+
+kq_result kq_primitives_host(kq_device *device, uint32_t *items, uint32_t count)
+{
+    enum { MOST_ITEMS = 4096, WORDS = 4 };  // 64 KiB, which any device binds
+    unsigned char *bytes = NULL;
+    kq_buffer *buffer = NULL;
+    kq_result result = check_op(device, KQ_OP_SELF_TEST, "KQ_OP_SELF_TEST");
+    result = result != KQ_OK ? result
+                             : check_pointer(device, "items", items, 4 * WORDS * (uint64_t)count);
+    if (result != KQ_OK || count == 0) {
+        return result;
+    }
+    result = kq_buffer_create(device, 4 * WORDS * MOST_ITEMS, &buffer);
+    if (result == KQ_OK && (bytes = malloc(4 * WORDS * MOST_ITEMS)) == NULL) {
+        result = kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for primitives");
+    }
+    for (uint32_t done = 0; done < count && result == KQ_OK;) {
+        uint32_t part = count - done < MOST_ITEMS ? count - done : MOST_ITEMS;
+        uint32_t *first = items + (size_t)WORDS * done;
+        pack_items(bytes, first, (size_t)WORDS * part);
+        result = kq_buffer_upload(buffer, 0, bytes, 4 * WORDS * (uint64_t)part);
+        if (result == KQ_OK) {
+            result = device->backend->primitives(device, buffer->memory[0], part);
+        }
+        if (result == KQ_OK) {
+            result = kq_buffer_download(buffer, 0, bytes, 4 * WORDS * (uint64_t)part);
+        }
+        for (size_t k = 0; k < part && result == KQ_OK; k++) {
+            first[WORDS * k + 3] = kq_load_word(bytes + 4 * (WORDS * k + 3));
+        }
+        done += part;
+    }
+    kq_buffer_destroy(&buffer);
+    free(bytes);
+    return result;
+}
+
+// --- Operations on host memory
+
+// A buffer of at least one byte that starts with these.
+static kq_result create_filled(kq_device *device, const void *data, uint64_t bytes,
+                               kq_buffer **buffer)
+{
+    kq_result result = kq_buffer_create(device, bytes > 0 ? bytes : 1, buffer);
+    return result != KQ_OK || data == NULL ? result : kq_buffer_upload(*buffer, 0, data, bytes);
+}
+
+static kq_result check_whole(const kq_device *device, const char *name, uint64_t value,
+                             uint64_t unit, const char *unit_name)
+{
+    if (device == NULL) {
+        return KQ_ERROR_ARGUMENT;
+    }
+    if (value % unit == 0 && value / unit <= UINT32_MAX) {
+        return KQ_OK;
+    }
+    if (value % unit == 0) {
+        return kq_fail(&device->errors, KQ_ERROR_UNSUPPORTED,
+                       "%s is %" PRIu64 ", more than 2^32 - 1 times %s", name, value, unit_name);
+    }
+    return kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
+                   "%s is %" PRIu64 "; it must be a multiple "
+                   "of %s",
+                   name, value, unit_name);
+}
+
+kq_result kq_quantize_host(kq_device *device, kq_format format, const float *values,
+                           uint64_t value_count, void *records, kq_domain *domain)
+{
+    uint64_t G = value_count / KQ_BLOCK;
+    kq_quantize_args args = {.format = format, .domain = domain};
+    kq_result result = check_whole(device, "value_count", value_count, KQ_BLOCK, "256");
+    result = result != KQ_OK ? result : check_pointer(device, "values", values, value_count * 4);
+    result =
+        result != KQ_OK ? result : check_pointer(device, "records", records, G * KQ_Q8_K_BYTES);
+    if (result != KQ_OK) {
+        return result;
+    }
+    args.values.view.G = (uint32_t)G;
+    args.records.view.G = (uint32_t)G;
+    result = create_filled(device, values, value_count * 4, &args.values.buffer);
+    if (result == KQ_OK) {
+        result = create_filled(device, NULL, G * KQ_Q8_K_BYTES, &args.records.buffer);
+    }
+    if (result == KQ_OK) {
+        result = kq_quantize(device, &args);
+    }
+    if (result == KQ_OK || result == KQ_ERROR_DOMAIN) {
+        kq_result read = kq_buffer_download(args.records.buffer, 0, records, G * KQ_Q8_K_BYTES);
+        result = read != KQ_OK ? read : result;
+    }
+    kq_buffer_destroy(&args.values.buffer);
+    kq_buffer_destroy(&args.records.buffer);
+    return result;
+}
+
+kq_result kq_quantized_dot_host(kq_device *device, kq_format lhs_format, kq_format rhs_format,
+                                kq_accumulator acc, kq_order order, uint32_t count, const void *lhs,
+                                uint64_t lhs_bytes, const void *rhs, uint64_t rhs_bytes,
+                                float *results)
+{
+    uint64_t G = rhs_bytes / KQ_Q8_K_BYTES;
+    uint64_t result_bytes = (uint64_t)count * 4;
+    kq_repeat repeat = {
+        .count = {count, 1},
+        .lhs_step = {G * KQ_Q4_K_BYTES, 0},
+        .result_step = {4, 0},
+    };
+    kq_quantized_dot_args args = {
+        .lhs_format = lhs_format,
+        .rhs_format = rhs_format,
+        .acc = acc,
+        .order = order,
+        .repeat = &repeat,
+    };
+    kq_result result =
+        check_whole(device, "rhs_bytes", rhs_bytes, KQ_Q8_K_BYTES, "292, a Q8_K record");
+    result = result != KQ_OK
+                 ? result
+                 : check_whole(device, "lhs_bytes", lhs_bytes, KQ_Q4_K_BYTES, "144, a Q4_K record");
+    if (result == KQ_OK && lhs_bytes / KQ_Q4_K_BYTES != G * count) {
+        result = kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
+                         "lhs has %" PRIu64 " records and rhs has G = %" PRIu64 "; %" PRIu32
+                         " dots need equal G, %" PRIu64 " records of lhs",
+                         lhs_bytes / KQ_Q4_K_BYTES, G, count, G * count);
+    }
+    result = result != KQ_OK ? result : check_pointer(device, "lhs", lhs, lhs_bytes);
+    result = result != KQ_OK ? result : check_pointer(device, "rhs", rhs, rhs_bytes);
+    result = result != KQ_OK ? result : check_pointer(device, "results", results, result_bytes);
+    if (result != KQ_OK) {
+        return result;
+    }
+    args.lhs.view.G = (uint32_t)G;
+    args.rhs.view.G = (uint32_t)G;
+    result = create_filled(device, lhs, lhs_bytes, &args.lhs.buffer);
+    if (result == KQ_OK) {
+        result = create_filled(device, rhs, rhs_bytes, &args.rhs.buffer);
+    }
+    if (result == KQ_OK) {
+        result = create_filled(device, NULL, result_bytes, &args.result);
+    }
+    if (result == KQ_OK) {
+        result = kq_quantized_dot(device, &args);
+    }
+    if (result == KQ_OK) {
+        result = kq_buffer_download(args.result, 0, results, result_bytes);
+    }
+    kq_buffer_destroy(&args.lhs.buffer);
+    kq_buffer_destroy(&args.rhs.buffer);
+    kq_buffer_destroy(&args.result);
+    return result;
+}

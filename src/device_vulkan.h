@@ -1,0 +1,117 @@
+// What the sources of level 3 on Vulkan share: the device, memory, and work.
+#ifndef KQ_DEVICE_VULKAN_H
+#define KQ_DEVICE_VULKAN_H
+
+#include "vulkan_call.h"
+
+#include <kquant/vulkan.h>
+
+#include "device.h"
+#include "vulkan_instance.h"
+
+// clang-format off
+#define KQ_VULKAN_DEVICE_FUNCTIONS(f)                                                              \
+    f(vkDestroyDevice)                                                                             \
+    f(vkGetDeviceQueue)                                                                            \
+    f(vkQueueSubmit)                                                                               \
+    f(vkCreateFence)                                                                               \
+    f(vkDestroyFence)                                                                              \
+    f(vkResetFences)                                                                               \
+    f(vkWaitForFences)                                                                             \
+    f(vkDeviceWaitIdle)                                                                            \
+    f(vkCreateBuffer)                                                                              \
+    f(vkDestroyBuffer)                                                                             \
+    f(vkGetBufferMemoryRequirements)                                                               \
+    f(vkAllocateMemory)                                                                            \
+    f(vkFreeMemory)                                                                                \
+    f(vkBindBufferMemory)                                                                          \
+    f(vkMapMemory)                                                                                 \
+    f(vkFlushMappedMemoryRanges)                                                                   \
+    f(vkInvalidateMappedMemoryRanges)                                                              \
+    f(vkCreateCommandPool)                                                                         \
+    f(vkDestroyCommandPool)                                                                        \
+    f(vkResetCommandPool)                                                                          \
+    f(vkAllocateCommandBuffers)                                                                    \
+    f(vkBeginCommandBuffer)                                                                        \
+    f(vkEndCommandBuffer)                                                                          \
+    f(vkCmdPipelineBarrier)                                                                        \
+    f(vkCmdCopyBuffer)                                                                             \
+    f(vkCmdUpdateBuffer)                                                                           \
+    f(vkCreateDescriptorPool)                                                                      \
+    f(vkDestroyDescriptorPool)                                                                     \
+    f(vkAllocateDescriptorSets)                                                                    \
+    f(vkCreateQueryPool)                                                                           \
+    f(vkDestroyQueryPool)                                                                          \
+    f(vkCmdResetQueryPool)                                                                         \
+    f(vkCmdWriteTimestamp)                                                                         \
+    f(vkGetQueryPoolResults)
+// clang-format on
+
+// A buffer with memory of its own.
+typedef struct kq_vulkan_memory {
+    VkBuffer buffer;
+    VkDeviceMemory handle;
+    uint64_t bytes;            // of the buffer, a multiple of 4
+    uint64_t allocated_bytes;  // of the memory
+    unsigned char *mapped;     // NULL where the host can't reach it
+    bool is_coherent;
+} kq_vulkan_memory;
+
+typedef struct kq_vulkan_device {
+#define KQ_FUNCTION_FIELD(name) PFN_##name name;
+    KQ_VULKAN_DEVICE_FUNCTIONS(KQ_FUNCTION_FIELD)
+#undef KQ_FUNCTION_FIELD
+    kq_vulkan_instance instance;
+    VkPhysicalDevice physical_device;
+    VkDevice handle;
+    VkQueue queue;
+    uint32_t queue_family;
+    kq_vulkan *pack;
+    VkPhysicalDeviceMemoryProperties memory_properties;
+    uint64_t atom_bytes;       // nonCoherentAtomSize
+    uint32_t timestamp_bits;   // timestampValidBits of the queue family; 0: it has none
+    float timestamp_period;    // nanoseconds
+    kq_vulkan_memory staging;  // both ways, for memory that the host can't reach; made when needed
+    const kq_errors *errors;
+} kq_vulkan_device;
+
+// Of a call that was to make *handle. Vulkan leaves that undefined where the call fails; here it is
+// then null, so that what is half made can be destroyed.
+kq_result kq_vulkan_check_made(const kq_vulkan_device *d, const char *call, VkResult result,
+                               void *handle, size_t bytes);
+
+// --- vulkan_memory.c
+
+// Where the host should reach memory: not at all if the device has better, or always.
+typedef enum kq_vulkan_use { KQ_VULKAN_ON_DEVICE, KQ_VULKAN_FOR_STAGING } kq_vulkan_use;
+
+kq_result kq_vulkan_memory_create(kq_vulkan_device *d, uint64_t bytes, kq_vulkan_use use,
+                                  kq_vulkan_memory *m);
+void kq_vulkan_memory_destroy(kq_vulkan_device *d, kq_vulkan_memory *m);
+
+// Of memory that is mapped, whether it is coherent or not.
+kq_result kq_vulkan_write_mapped(const kq_vulkan_device *d, const kq_vulkan_memory *m,
+                                 uint64_t offset, const void *data, uint64_t bytes);
+kq_result kq_vulkan_read_mapped(const kq_vulkan_device *d, const kq_vulkan_memory *m,
+                                uint64_t offset, void *data, uint64_t bytes);
+
+// Makes d->staging, if there is none yet.
+kq_result kq_vulkan_need_staging(const kq_device *device);
+
+// --- vulkan_work.c
+
+kq_result kq_vulkan_work_create(kq_device *device, bool is_timed, uint32_t count,
+                                uint64_t scratch_bytes, void **work);
+void kq_vulkan_work_destroy(kq_device *device, void *work);
+kq_result kq_vulkan_work_record(kq_device *device, void *work, uint32_t index,
+                                const kq_operation *operation, const kq_piece *piece);
+kq_result kq_vulkan_work_run(kq_device *device, void *work, uint32_t index, kq_status *status,
+                             uint64_t *nanoseconds);
+
+// These take the device's own work for a submission.
+kq_result kq_vulkan_work_copy(kq_device *device, VkBuffer from, uint64_t from_offset, VkBuffer to,
+                              uint64_t to_offset, uint64_t bytes);
+kq_result kq_vulkan_work_primitives(kq_device *device, void *memory, uint32_t count);
+kq_result kq_vulkan_work_self_test(kq_device *device, void *memory);
+
+#endif
