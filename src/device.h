@@ -70,9 +70,9 @@ struct kq_backend {
     kq_result (*download)(kq_device *device, void *memory, uint64_t offset, void *data,
                           uint64_t bytes);
 
-    // Work: what pieces take beside buffers. It has room for `count` of them, each of which takes less
-    // host memory than a kq_piece, and so many bytes of scratch. is_kept: each is recorded once, and
-    // run tells its time; else scratch grows with need.
+    // Work: what pieces take beside buffers. It has room for `count` of them, each of which takes
+    // less host memory than a kq_piece, and so many bytes of scratch. is_kept: each is recorded
+    // once, and run tells its time; else scratch grows with need.
     kq_result (*work_create)(kq_device *device, bool is_kept, uint32_t count,
                              uint64_t scratch_bytes, void **work);
     void (*work_destroy)(kq_device *device, void *work);

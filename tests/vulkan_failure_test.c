@@ -149,6 +149,7 @@ static kq_result run_all(fixture *f)
     kq_buffer *values = NULL;
     kq_buffer *records = NULL;
     kq_buffer *result = NULL;
+    kq_recording *recording = NULL;
     unsigned char data[G * KQ_BLOCK_BYTES];
     uint32_t got = 0;
     draw_values(1, G, data);
@@ -165,6 +166,16 @@ static kq_result run_all(fixture *f)
     const char *step = NULL;
     r = r != KQ_OK ? r : kq_self_test(f->device, &step);
     assert_null(step);
+    const kq_quantize_args args = {
+        .format = KQ_FORMAT_Q8_K,
+        .values = {values, {.G = G}},
+        .records = {records, {.G = G}},
+    };
+    r = r != KQ_OK ? r : kq_quantize_record(f->device, &args, &recording);
+    for (int run = 0; run < 2; run++) {
+        r = r != KQ_OK ? r : kq_recording_run(recording, NULL);
+    }
+    kq_recording_destroy(&recording);
     kq_buffer_destroy(&values);
     kq_buffer_destroy(&records);
     kq_buffer_destroy(&result);
