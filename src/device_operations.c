@@ -330,8 +330,9 @@ static kq_result make_recording(kq_device *device, job *j, kq_recording **record
             return result;
         }
         count++;
-        scratch_bytes =
-            piece.needs.scratch_bytes > scratch_bytes ? piece.needs.scratch_bytes : scratch_bytes;
+        if (piece.needs.scratch_bytes > scratch_bytes) {
+            scratch_bytes = piece.needs.scratch_bytes;
+        }
     }
     kq_recording *r = NULL;
     if (count <= UINT32_MAX && count <= (SIZE_MAX - sizeof *r) / sizeof r->pieces[0]) {
