@@ -17,6 +17,7 @@ import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 
+VECTORS = Path(__file__).resolve().parent / 'vectors'
 KQUANT, SCHEMA = Path(sys.argv[1]).resolve(), json.loads(Path(sys.argv[2]).read_text())
 failures = []
 checks = 0
@@ -223,10 +224,10 @@ def test_resume():
     full['options']['time-limit'] = whole['options']['time-limit']
     Path('r.json').write_text(json.dumps(full))
     done = check(0, '--json=r.json', '--resume')
-    expect(f'running {errors} cases' in done.stderr.decode(), 'other cases than the errors are run')
+    expect(f'running {errors} case' in done.stderr.decode(), 'other cases than the errors are run')
     expect(without_times(load('r.json')) == without_times(whole), 'the resumed report is another')
     done = check(0, '--json=r.json', '--resume')
-    expect('running' not in done.stderr.decode(), 'something runs though all is there')
+    expect('running 0 cases' in done.stderr.decode(), 'something runs though all is there')
     expect(without_times(load('r.json')) == without_times(whole), 'resuming nothing changes the report')
     check(0, '--json=fresh.json', '--resume', '--filter=*.zeros*')
     expect(load('fresh.json')['status'] == 'complete', '--resume without a file')
@@ -246,6 +247,10 @@ def test_refusals():
     refused(2, '--seed was 1 and is 2', lambda *_: None, '--seed=2')
     refused(2, '--filter was none', lambda *_: None, '--filter=*')
     refused(2, '--level was quick', lambda *_: None, '--level=full')
+    refused(2, 'the commit of kquant', lambda root, _: root['tool'].update(commit='f' * 40))
+    refused(2, 'its working tree', lambda root, _: root['tool'].update(dirty=not root['tool']['dirty']))
+    refused(2, 'LP_SOMETHING was 1 and is unset', lambda root, _: root['environment'].update(LP_SOMETHING='1'))
+    refused(2, 'kernel was other', lambda root, _: root['system'].update(kernel='other'))
     refused(2, 'the version of kquant', lambda root, _: root['tool'].update(version='0.0.9'))
     refused(2, 'the digest of the list', lambda root, _: root['case_list'].update(sha256='0' * 64))
     if good['modules']:
@@ -263,6 +268,49 @@ def test_refusals():
 
     refused(2, 'order of the list', swap)
     refused(99, 'another device now', lose_one)
+    kept = load('o.json')['devices'][0]
+    expect(kept['status'] == 'incomplete' and kept['driver'] == 'another', 'another device takes over the file')
+    expect(len(kept['cases']) == good['case_list']['count'] - 1, 'what it had is lost')
+    refused(99, 'another device now', lambda _, device: device.update(driver='another'))
+    expect(load('o.json')['devices'][0]['driver'] == 'another', 'another device has a complete report')
+
+    # The same list, of other vectors.
+    Path('vectors').mkdir()
+    lines = (VECTORS / 'dot.tsv').read_text().splitlines(keepends=True)
+    cases = [line for line in lines if not line.startswith('#')][:2]
+    Path('vectors/dot.tsv').write_text(''.join(cases))
+    check(0, '--vectors=vectors', '--json=v.json')
+    Path('vectors/dot.tsv').write_text(cases[0] + re.sub('[0-9a-f]{8}$', '12345678', cases[1]))
+    done = check(2, '--vectors=vectors', '--json=v.json', '--resume')
+    expect('the digest of the list' in done.stderr.decode(), 'other vectors are not noticed')
+    check(2, '--json=same', '--junit=same')
+    Path('same').touch()
+    check(2, '--json=same', '--junit=./same')
+    check(2, '--list', '--json=l.json')
+    check(2, '--fault=flip:nosuch')
+
+
+def test_interrupt():
+    arguments = ['check', '--device=reference', '--level=full', '--json=i.json']
+    for number in signal.SIGINT, signal.SIGTERM:
+        Path('i.json').unlink(missing_ok=True)
+        process = subprocess.Popen([KQUANT, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        time.sleep(1.5)
+        process.send_signal(number)
+        said = process.communicate(timeout=60)[1].decode()
+        expect(process.returncode == -number, f'{number!r} ends it with {process.returncode}')
+        half = load('i.json')
+        count = len(half['devices'][0]['cases'])
+        expect(half['status'] == 'incomplete' and count > 0, f'{count} cases when it ends')
+        expect(f'interrupted after {count} of ' in said and '--resume' in said, f'it says {said!r}')
+
+
+def test_reasons():
+    """A report says what was found out, not only that something is wrong."""
+    check(1, '--fault=flip:quantized_dot.base.random-1', '--json=reason.json')
+    case = next(case for case in load('reason.json')['devices'][0]['cases'] if case['status'] == 'fail')
+    expect('expected 3f956f2c' in case['reason'] and 'steps alone is right' in case['reason'],
+           f'the reason is {case["reason"]!r}')
 
 
 # --- kquant report
@@ -439,8 +487,8 @@ def main():
         if len(sys.argv) > 3:
             test_devices(sys.argv[3:])
         else:
-            for test in (test_json, test_strings, test_junit, test_schema, test_resume, test_refusals, test_page,
-                         test_verdicts, test_hostile_strings, test_hostile_files):
+            for test in (test_json, test_strings, test_junit, test_schema, test_resume, test_refusals,
+                         test_interrupt, test_reasons, test_page, test_verdicts, test_hostile_strings, test_hostile_files):
                 test()
         os.chdir('/')
     print(f'report_test: {checks} checks, {len(failures)} failed')

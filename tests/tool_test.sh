@@ -523,7 +523,7 @@ wrong()
 wrong quantize.tsv 1 5 'quantize.base.ramp: record 0, ds: input extreme c3000000 (-128), expected'
 wrong quantize.tsv $((8 + 2 * 17 + 1)) 5 'record 0, q[17]: input ' 'expected 1' 'got 92 (-110)'
 wrong quantize.tsv $((2 * 260 + 4 * 3 + 1)) 5 'record 0, bsum[3]: input '
-wrong dot.tsv 1 5 'quantized_dot.base.random-1: sequential result: input 1 records, expected' \
+wrong dot.tsv 1 5 'quantized_dot.base.random-1: sequential result: input 1 record, expected' \
     'lhs d ' 'dmin ' 'rhs ds ' 'lhs sc ' 'lhs m ' 'rhs bsum '
 wrong dot.tsv 8 6 'random-1: pairwise result'
 # An operand's digit is as good: the low nibble of q.
@@ -544,11 +544,16 @@ says out 'expected KQ_OK, got KQ_ERROR_DOMAIN'
 line quantize.tsv ramp | sed "s/${tab}ok/${tab}domain-error:0:inverse-overflow/" >wrong/quantize.tsv
 run 1 check --device=reference --vectors=wrong
 says out 'expected KQ_ERROR_DOMAIN' 'got KQ_OK'
-# Not more than 20 lines, but all are counted.
+# Not more than 5 lines of a case and 20 in all, but all are counted.
 record=$(awk 'BEGIN { for (i = 0; i < 292; i++) printf "5a" }')
-line quantize.tsv ramp | sed "s/[0-9a-f]*$/$record/" >wrong/quantize.tsv
+for i in 1 2 3 4 5 6 7; do
+    line quantize.tsv ramp | sed "s/[0-9a-f]*$/$record/; s/ramp/ramp-$i/"
+done >wrong/quantize.tsv
 run 1 check --device=reference --vectors=wrong
 holds "not 20 mismatches are printed" test "$(grep -c '^FAIL' out)" -eq 20
+line quantize.tsv ramp | sed "s/[0-9a-f]*$/$record/" >wrong/quantize.tsv
+run 1 check --device=reference --vectors=wrong
+holds "not 5 mismatches of a case are printed" test "$(grep -c '^FAIL' out)" -eq 5
 says out 'mismatches more' '0 passed, 1 failed, 0 skipped'
 
 # --- check: a malformed file is never passed over

@@ -27,12 +27,12 @@ expect()
     checks=$((checks + 1))
     code=0
     "$kquant" check --device=reference "$@" >"$out/stdout" 2>"$out/stderr" || code=$?
-    got=$(awk '$1 == "reference" && NF == 6 { print $2, $3, $4, $5 }' "$out/stdout")
-    fingerprint=$(awk '$1 == "reference" && NF == 6 { print $6 }' "$out/stdout")
+    got=$(awk '$1 == "reference" && NF == 6 && !seen++ { print $2, $3, $4, $5 }' "$out/stdout")
+    fingerprint=$(awk '$1 == "reference" && NF == 6 && !seen++ { print $6 }' "$out/stdout")
     if [ "$code" -ne "$wanted_code" ] || [ "$got" != "$wanted" ]; then
         fail "check $*: exit $code and $got, not $wanted_code and $wanted"
     fi
-    if [ "$code" -ne 0 ] && [ "$fingerprint" != incomplete ]; then
+    if [ "$code" -ne 0 ] && [ "$fingerprint" != none ]; then
         fail "check $*: exit $code, and yet the fingerprint is $fingerprint"
     fi
 }
@@ -52,6 +52,8 @@ silent=$("$kquant" check --list |
 expect 1 "$silent" $((total - silent)) 0 0 --fault=empty
 expect 1 $((total - 1)) 1 0 0 --fault=flip:quantize.base.zeros
 says '^FAIL   quantize.base.zeros: '
+expect 1 $((total - 1)) 1 0 0 --fault=empty:quantize.base.zeros
+says '^FAIL   quantize.base.zeros: record 0 was not written$'
 expect 1 $((total - 1)) 1 0 0 --fault=stray:quantize.base.zeros
 says 'is no output'
 
@@ -70,6 +72,15 @@ for fault in crash hang lost; do
     expect 99 $((total - 2)) 0 0 2 --fault=$fault:*-in-2-threads --time-limit=3
     says '^ERROR  quantized_dot.base.replay-50-in-2-threads: '
 done
+
+# What is compared with is spared.
+expect 1 $((total - 1)) 1 0 0 --fault=flip:quantize.base.zeros --against=reference
+says '^DIFFER quantize.base.zeros: '
+says ' cases compared with reference, 1 differ$'
+
+# A filter longer than any buffer names the same cases for the child.
+long=$(printf '%1100s' '' | tr ' ' '*')
+expect 1 0 1 0 0 --fault=flip "--filter=${long}quantize.base.zeros"
 
 # Until there is nothing to wait for.
 expect 99 0 0 0 "$total" --fault=crash

@@ -18,7 +18,7 @@ expect()
 {
     checks=$((checks + 1))
     code=0
-    "$kquant" verify "$3" <"$out/lines" >"$out/said" 2>&1 || code=$?
+    "$kquant" verify $3 <"$out/lines" >"$out/said" 2>&1 || code=$?
     if [ "$code" -ne "$1" ] || ! grep -q -- "$2" "$out/said"; then
         echo "verify_test: verify $3: exit $code, not $1, or \"$2\" is missing:"
         head -5 "$out/said" | cut -c1-300
@@ -67,6 +67,15 @@ for line in '3f800000 3f800000' '3f800000 3f800000 3f800000 0' '3f80000 3f800000
     { head -1 "$out/right"; printf '%s\n' "$line"; } >"$out/lines"
     expect 99 '^kquant: verify: line 2: ' f32_multiply
 done
+printf '3f800000 3f800000 3f800000\0 0\n' >"$out/lines"
+expect 99 'line 1: has a NUL' f32_multiply
+echo '00010000 00000000' >"$out/lines"
+expect 99 'line 1: 0x00010000 is no f16' f16_to_f32
+# A kernel that ends early.
+head -100 "$out/right" >"$out/lines"
+expect 0 '^100 right, 0 wrong$' f32_multiply
+expect 0 '^100 right, 0 wrong$' '--lines=100 f32_multiply'
+expect 99 'there were 100 lines, and --lines=101' '--lines=101 f32_multiply'
 printf '%s' "$(head -1 "$out/right")" >"$out/lines"
 expect 0 '^1 right, 0 wrong' f32_multiply
 echo 00 >"$out/lines"

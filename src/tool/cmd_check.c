@@ -1,5 +1,6 @@
 // kquant check: runs the cases on devices, compares every bit, and sums up.
 
+#include "interrupt.h"
 #include "options.h"
 #include "platform.h"
 #include "resume.h"
@@ -73,7 +74,9 @@ static int sum_up(const check *check)
         for (unsigned status = CASE_PASS; status < CASE_STATUSES; status++) {
             printf("  %11" PRIu64, run->counts[status]);
         }
-        printf("  %.16s\n", fingerprint);
+        // A report calls it incomplete.
+        printf("  %.16s\n",
+               run->counts[CASE_PASS] == check->selection.count ? fingerprint : "none");
         code = worst_exit(code, exit_of(check, run));
         passed += run->counts[CASE_PASS];
         failed += check->selection.count - run->counts[CASE_PASS];
@@ -190,21 +193,40 @@ static int resume(check *check)
 static int run_one(check *check, const char *device, bool is_listed, device_run *run)
 {
     const run_watch watch = {print_opened, after_case, check};
-    if (run->is_open) {
-        print_opened(check, run);
-    }
     run_device(&check->options, &check->selection, device, run, &watch);
+    if (run->is_other && check->is_resumed && !run->is_open) {
+        complain("--resume: %s is of another device: %s", check->json, run->reason);
+        run->reason[0] = '\0';
+        return EXIT_UNDECIDED;
+    }
     if (!run->is_open && !is_listed && run->opened != KQ_OK) {
-        return target_complain(device, run->opened, run->reason);
+        return target_complain(run->is_judge ? "against" : "device", device, run->opened,
+                               run->reason);
     }
     if (!run->is_open && !check->has_head) {
         print_head(check);
         check->has_head = true;
     }
-    if (!run->is_open) {
+    if (!run->is_open && run->reason[0] != '\0') {
         printf("%s\nERROR  the device can't be opened: %s\n", run->info.id, run->reason);
     }
     return EXIT_DONE;
+}
+
+// What was done is kept. Returns the exit code of who can't be told apart from a signal.
+static int say_interrupted(const check *check)
+{
+    size_t done = 0;
+    for (size_t d = 0; d < check->run_count; d++) {
+        for (size_t k = 0; k < check->selection.count; k++) {
+            done += check->runs[d].results[k].status != CASE_MISSING;
+        }
+    }
+    complain("interrupted after %zu of %zu cases%s%s", done,
+             check->run_count * check->selection.count,
+             check->json != NULL ? "; the same command with --resume goes on from " : "",
+             check->json != NULL ? check->json : "");
+    return EXIT_UNDECIDED;
 }
 
 static void plan(check *check, const char *device, const kq_device_info *info)
@@ -235,13 +257,15 @@ static int run_all(check *check)
     }
     if (check->against != NULL) {
         plan(check, check->against, NULL);
+        check->runs[check->run_count - 1].is_judge = true;
     }
     int code = check->is_resumed ? resume(check) : EXIT_DONE;
     if (code == EXIT_DONE && !save(check)) {
         code = EXIT_UNDECIDED;
     }
     bool has_begun = code == EXIT_DONE;
-    for (size_t d = 0; d < check->run_count && code == EXIT_DONE; d++) {
+    interrupt_catch();
+    for (size_t d = 0; d < check->run_count && code == EXIT_DONE && !interrupt_has_come(); d++) {
         bool is_against = d == count;
         code = run_one(check,
                        is_against      ? check->against
@@ -249,7 +273,9 @@ static int run_all(check *check)
                                        : check->device,
                        infos != NULL && !is_against, &check->runs[d]);
     }
-    if (code == EXIT_DONE) {
+    if (code == EXIT_DONE && interrupt_has_come()) {
+        code = say_interrupted(check);
+    } else if (code == EXIT_DONE) {
         code = sum_up(check);
         code = check->against != NULL ? worst_exit(code, compare(check)) : code;
     }
@@ -300,7 +326,8 @@ static const char about[] =
     "of each that DIR has a file\nfor) and all passed. A filter that leaves one operation out "
     "gives "
     "77 where all else passes. Exit 1:\na case failed, or a limit of the device stopped it. 99: a "
-    "driver failed, the named device is not\nthere, a file is malformed. 77: nothing to run.\n";
+    "driver failed, the named device is not\nthere, a file is malformed. 77: nothing to run. 2: "
+    "the command line is wrong. What an interrupt ends\nleaves its report for --resume.\n";
 
 static const char examples[] =
     "  kquant check                          # the default device\n"
@@ -382,13 +409,11 @@ int cmd_check(int argc, char **argv)
          .value = "KIND[:GLOB]",
          .kind = OPTION_TEXT,
          .text = &check.options.fault,
-         .help = "act as if the driver were broken, in cases of such names: " FAULT_NAMES "\n"
-                 "(to see that the verdict is never a pass)"},
-        {.name = "worker",
-         .value = "N,M",
-         .kind = OPTION_TEXT,
-         .text = &worker,
-         .help = "what check starts itself with, for the N-th case up to the M-th"},
+         .help = "act as if the driver were broken, in cases of such names, to see that\n"
+                 "the verdict is never a pass; not on --against. " FAULT_NAMES
+                 ":\nnothing is written, a bit is wrong, a byte beside outputs is written,\n"
+                 "the device is lost, the process ends, a case never does"},
+        {.name = "worker", .value = "N,M", .kind = OPTION_TEXT, .text = &worker},
     };
     const usage usage = {
         .name = "check",
@@ -418,34 +443,62 @@ int cmd_check(int argc, char **argv)
         complain("check: --resume needs the --json=F that it goes on with");
         return EXIT_USAGE;
     }
+    if (check.json != NULL && check.junit != NULL &&
+        (strcmp(check.json, check.junit) == 0 || platform_is_same_file(check.json, check.junit))) {
+        complain("check: --json=%s and --junit=%s are one file", check.json, check.junit);
+        return EXIT_USAGE;
+    }
+    if (list_only && (check.json != NULL || check.junit != NULL)) {
+        complain("check: --list runs nothing that --json or --junit could report");
+        return EXIT_USAGE;
+    }
 
     int code = selection_make(&check.options, &check.selection);
     const selection *selection = &check.selection;
     if (code != EXIT_DONE) {
         goto done;
     }
-    if (list_only) {
-        print_list(selection);
-        goto done;
-    }
     size_t first = 0, end = 0;
     if (worker != NULL) {
-        if (sscanf(worker, "%zu,%zu", &first, &end) != 2 || end > selection->count) {
-            complain("check: --worker=%s: there are %zu cases", worker, selection->count);
+        char expected[SHA256_HEX_BYTES], digest[SHA256_HEX_BYTES];
+        selection_digest(selection, digest);
+        if (sscanf(worker, "%zu,%zu,%64s", &first, &end, expected) != 3 || end > selection->count ||
+            strcmp(expected, digest) != 0) {
+            complain("check: --worker=%s: the list has %zu cases, digest %s", worker,
+                     selection->count, digest);
             code = EXIT_USAGE;
             goto done;
         }
         code = run_worker(&check.options, selection, check.device, first, end);
         goto done;
     }
+    size_t struck = 0;
+    for (size_t k = 0; k < selection->count; k++) {
+        struck += fault_of(check.options.fault, selection->cases[k]->name) != FAULT_NONE;
+    }
     if (selection->list.count == 0 && check.options.vectors != NULL) {
         complain("--vectors=%s: no case in quantize.tsv, dot.tsv or bulk.tsv",
                  check.options.vectors);
     } else if (selection->count == 0) {
         complain("--filter=%s: no case has such a name; see --list", check.options.filter);
+    } else if (struck == 0 && check.options.fault != NULL) {
+        complain("check: --fault=%s: no case that is run has such a name", check.options.fault);
+        code = EXIT_USAGE;
+        goto done;
     }
-    code = run_all(&check);
+    if (selection->count == 0) {
+        printf("0 passed, 0 failed, %zu skipped\n", selection->list.count);
+        code = EXIT_NOTHING;
+    } else if (list_only) {
+        print_list(selection);
+    } else {
+        code = run_all(&check);
+    }
 done:
     selection_free(&check.selection);
+    if (interrupt_has_come()) {
+        fflush(stdout);
+        interrupt_end();
+    }
     return code;
 }

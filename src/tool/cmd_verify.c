@@ -75,8 +75,8 @@ int cmd_gen(int argc, char **argv)
     return lines_print(op, seed, draws) ? EXIT_DONE : EXIT_UNDECIDED;
 }
 
-// The next line of stdin without its newline, the caller's to free; NULL at the end.
-static char *next_line(void)
+// The next line of stdin without its newline, the caller's to free, and its bytes; NULL at the end.
+static char *next_line(size_t *bytes)
 {
     size_t count = 0, capacity = 256;
     char *line = allocate(capacity, 1);
@@ -93,16 +93,20 @@ static char *next_line(void)
         return NULL;
     }
     line[count] = '\0';
+    *bytes = count;
     return line;
 }
 
-static int verify(const line_op *op, target *reference)
+static int verify(const line_op *op, target *reference, uint64_t expected)
 {
     uint64_t lines = 0, wrong = 0;
+    size_t bytes;
     char *line;
-    while ((line = next_line()) != NULL) {
-        char text[256];
-        line_verdict verdict = line_judge(op, reference, line, text, sizeof text);
+    while ((line = next_line(&bytes)) != NULL) {
+        char text[256] = "has a NUL in it";
+        line_verdict verdict = strlen(line) == bytes
+                                   ? line_judge(op, reference, line, text, sizeof text)
+                                   : LINE_MALFORMED;
         free(line);
         lines++;
         if (verdict == LINE_MALFORMED || verdict == LINE_UNDECIDED) {
@@ -121,11 +125,27 @@ static int verify(const line_op *op, target *reference)
         printf("       and %" PRIu64 " more\n", wrong - REPORT_LINES);
     }
     printf("%" PRIu64 " right, %" PRIu64 " wrong\n", lines - wrong, wrong);
+    if (expected > 0 && lines != expected) {
+        complain("verify: there were %" PRIu64 " lines, and --lines=%" PRIu64 " are expected",
+                 lines, expected);
+        return wrong > 0 ? EXIT_FAILED : EXIT_UNDECIDED;
+    }
     return lines == 0 ? EXIT_NOTHING : wrong > 0 ? EXIT_FAILED : EXIT_DONE;
 }
 
 int cmd_verify(int argc, char **argv)
 {
+    uint64_t expected = 0;
+    const option options[] = {
+        {.name = "lines",
+         .value = "N",
+         .kind = OPTION_NUMBER,
+         .min = 1,
+         .max = UINT64_MAX,
+         .number = &expected,
+         .help = "as many as kquant gen printed: a kernel that ends early is noticed only\n"
+                 "with it"},
+    };
     static const char *const names[] = {"OP"};
     char about[2048];
     snprintf(
@@ -133,13 +153,18 @@ int cmd_verify(int argc, char **argv)
         "Reads lines of kquant gen, each with the output of a kernel of yours behind it, from "
         "stdin, and\ncompares every bit. Exit 0: there were lines and all are right. 1: one is "
         "wrong; the first 20 are\nprinted. 77: no line. 99: a line is malformed, which ends "
-        "it.\n\n%s",
+        "it, or\nsome are missing.\n\n%s",
         about_lines);
     const usage usage = {
         .name = "verify",
-        .summary = "OP",
+        .summary = "[--lines=N] OP",
         .about = about,
-        .examples = "  kquant gen quantize --draws=100000 | your-kernel | kquant verify quantize\n",
+        .examples = "  kquant gen quantize | your-kernel | kquant verify quantize\n"
+                    "  kquant gen f32_multiply >inputs\n"
+                    "  your-kernel <inputs | kquant verify f32_multiply "
+                    "--lines=$(wc -l <inputs)\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
         .operands = names,
         .operand_count = 1,
     };
@@ -156,7 +181,7 @@ int cmd_verify(int argc, char **argv)
     target reference;
     int code = target_open_or_complain(&reference, "reference");
     if (code == EXIT_DONE) {
-        code = verify(op, &reference);
+        code = verify(op, &reference, expected);
         target_close(&reference);
     }
     return code;

@@ -36,19 +36,23 @@ static void say_first_wrong(target *target, const char *indent, steps *s)
     while (k < s->count && s->items[k].result == primitive_result(&s->items[k])) {
         k++;
     }
+    char said[1200];
     if (result != KQ_OK) {
-        printf("%sits steps can't be asked for alone: %s\n", indent, target->reason);
+        snprintf(said, sizeof said, "its steps can't be asked for alone: %s", target->reason);
     } else if (k == s->count) {
-        printf("%seach of its %" PRIu32 " steps alone is right on this device: what is wrong is "
-               "around them\n",
-               indent, s->count);
+        snprintf(said, sizeof said,
+                 "each of its %" PRIu32 " steps alone is right on this device: what is wrong is "
+                 "around them",
+                 s->count);
     } else {
         const item *item = &s->items[k];
-        printf("%sthe first step that is wrong alone: %s %s: 0x%08" PRIX32 ", 0x%08" PRIX32
-               " gave 0x%08" PRIX32 ", expected 0x%08" PRIX32 "\n",
-               indent, primitive_name(item->primitive), primitive_fault(item, item->result),
-               item->a, item->b, item->result, primitive_result(item));
+        snprintf(said, sizeof said,
+                 "the first step that is wrong alone: %s %s: 0x%08" PRIX32 ", 0x%08" PRIX32
+                 " gave 0x%08" PRIX32 ", expected 0x%08" PRIX32,
+                 primitive_name(item->primitive), primitive_fault(item, item->result), item->a,
+                 item->b, item->result, primitive_result(item));
     }
+    printf("%s%s\n@diagnosis %s\n", indent, said, said);
     free(s->items);
 }
 

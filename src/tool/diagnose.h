@@ -4,7 +4,8 @@
 
 #include "target.h"
 
-// Each prints one line, after `indent`, with the first step that is wrong alone, or that none is.
+// Each prints one line, after `indent`, with the first step that is wrong alone, or that none is;
+// and the same for the parent of a worker, after "@diagnosis".
 
 // Of the term of a pair of records.
 void diagnose_term(target *target, const char *indent, const uint8_t *lhs, const uint8_t *rhs);

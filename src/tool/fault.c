@@ -55,7 +55,7 @@ void fault_alter(fault_kind kind, const trial *trial, target *target, outcome *o
         outcome_free(outcome);
         outcome->has_run = true;
         outcome->result = KQ_ERROR_DRIVER;
-        snprintf(target->reason, sizeof target->reason, "a fault");
+        snprintf(target->reason, sizeof target->reason, "lost, as --fault wants it");
     } else if (got == NULL) {
         return;
     } else if (kind == FAULT_EMPTY) {

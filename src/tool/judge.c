@@ -20,7 +20,11 @@ const char *case_status_name(case_status status)
 
 bool report_counts(report *report)
 {
-    return report->mismatch_count++ < REPORT_LINES;
+    bool is_shown = report->lines < REPORT_LINES && report->case_lines < CASE_LINES;
+    report->mismatch_count++;
+    report->lines += is_shown;
+    report->case_lines += is_shown;
+    return is_shown;
 }
 
 // --- Records
@@ -72,6 +76,13 @@ static bool judge_records(report *report, const char *name, const trial *trial, 
             continue;
         }
         is_good = false;
+        if (memcmp(is, trial->before[trial->buffer_of[OPERAND_OUT]] + trial_record_at(trial, g),
+                   KQ_Q8_K_BYTES) == 0) {
+            if (report_counts(report)) {
+                printf("FAIL   %s: record %" PRIu32 " was not written\n", name, g);
+            }
+            continue;
+        }
         if (values == NULL) {
             values = inputs_of(trial, OPERAND_VALUES, 0, 0);
         }
@@ -172,8 +183,8 @@ static void explain_dot(report *report, const trial *trial, uint32_t i, uint32_t
     if (!is_known) {
         printf("%srecord 0 of %" PRIu32 ", with nothing to compare its term with:\n", indent, G);
     } else if (is_sum) {
-        printf("%seach of the %" PRIu32 " records alone is right: the sum of them is wrong, or "
-               "the vector; record 0:\n",
+        printf("%seach of the %" PRIu32 " records alone is right on this device: what is wrong is "
+               "their sum, or around it; record 0:\n",
                indent, G);
     } else {
         char expected[TEXT_BYTES], actual[TEXT_BYTES];
@@ -219,8 +230,13 @@ static bool judge_dot(report *report, const char *name, const trial *trial, cons
         if (trial->layout.has_repeat) {
             printf("dot (%" PRIu32 ", %" PRIu32 "), ", i, j);
         }
-        printf("%s result: input %" PRIu32 " records, expected %s, got %s\n", orders[order],
-               trial->layout.views[OPERAND_LHS].G, expected, actual);
+        uint32_t G = trial->layout.views[OPERAND_LHS].G;
+        if (is == load_u32(trial->before[trial->buffer_of[OPERAND_OUT]] + at)) {
+            printf("%s result was not written: expected %s\n", orders[order], expected);
+            continue;
+        }
+        printf("%s result: input %" PRIu32 " record%s, expected %s, got %s\n", orders[order], G,
+               G == 1 ? "" : "s", expected, actual);
         if (!is_explained) {
             explain_dot(report, trial, i, j, (kq_order)order);
         }
@@ -303,9 +319,9 @@ static bool judge_stray(report *report, const char *name, const trial *trial, un
         }
         int64_t distance = 0;
         const char *operand = nearest(trial, buffer, at, &distance);
-        printf("FAIL   %s: byte %zu of buffer %u, %" PRId64
-               " from the start of %s, is no output: expected %02x, got %02x\n",
-               name, at, buffer, distance, operand, must[at], is[at]);
+        printf("FAIL   %s: byte %zu of the buffer of %s, %" PRId64
+               " from its start, is no output: expected %02x, got %02x\n",
+               name, at, operand, distance, must[at], is[at]);
     }
     return false;
 }

@@ -16,13 +16,15 @@ typedef enum case_status {
 // "pass", "fail", ...
 const char *case_status_name(case_status status);
 
-enum { REPORT_LINES = 20 };
+enum { REPORT_LINES = 20, CASE_LINES = 5 };
 
 // What is said about one device.
 typedef struct report {
     target *device;
     target *reference;        // NULL where the device is the reference itself
-    uint64_t mismatch_count;  // of all cases; the first REPORT_LINES are printed
+    uint64_t mismatch_count;  // of all cases
+    unsigned lines;           // printed of them, up to REPORT_LINES
+    unsigned case_lines;      // and of this case, up to CASE_LINES
 } report;
 
 // The status of what could not be run, with a line that says why.

@@ -200,6 +200,10 @@ static line_verdict judge_primitive(const line_op *op, char *fields[MAX_FIELDS],
         snprintf(text, bytes, "each field must be 8 hex digits");
         return LINE_MALFORMED;
     }
+    if (strcmp(op->name, "f16_to_f32") == 0 && item.a > 0xFFFF) {
+        snprintf(text, bytes, "0x%08" PRIX32 " is no f16, which ends at 0x0000FFFF", item.a);
+        return LINE_MALFORMED;
+    }
     if (got == primitive_result(&item)) {
         return LINE_RIGHT;
     }
@@ -271,7 +275,7 @@ static line_verdict judge_dot(const line_op *op, target *reference, char *fields
     }
     print_f32(must, expected);
     print_f32(is, got);
-    snprintf(text, bytes, "%s of %zu records: expected %s, got %s", op->name, G, must, is);
+    snprintf(text, bytes, "%s, %zu record(s): expected %s, got %s", op->name, G, must, is);
     return LINE_WRONG;
 }
 

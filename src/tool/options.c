@@ -14,6 +14,9 @@ static void print_help(const usage *usage)
     printf("\noptions:\n");
     for (size_t i = 0; i < usage->option_count; i++) {
         const option *option = &usage->options[i];
+        if (option->help == NULL) {
+            continue;
+        }
         int column = option->value == NULL ? printf("  --%s", option->name)
                                            : printf("  --%s=%s", option->name, option->value);
         if (column > HELP_COLUMN) {

@@ -13,7 +13,7 @@ typedef struct option {
     const char *name;   // without the dashes
     char letter;        // "-o VALUE" is the same; 0: there is no such way
     const char *value;  // what stands for the value in help; the choices, "a|b"; NULL for a flag
-    const char *help;
+    const char *help;   // NULL: none, for it is no user's
     option_kind kind;
     bool *flag;
     const char **text;

@@ -24,7 +24,8 @@ void progress_begin(progress *progress, const char *id, size_t done, size_t tota
     if (progress->is_bar) {
         show(progress);
     } else {
-        fprintf(stderr, "%s: running %zu cases\n", id, total - done);
+        fprintf(stderr, "%s: running %zu case%s", id, total - done, total - done == 1 ? "" : "s");
+        fprintf(stderr, done > 0 ? ", %zu are done\n" : "\n", done);
     }
 }
 

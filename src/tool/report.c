@@ -163,13 +163,10 @@ static void add_modules(run_report *report)
 
 static void add_case_list(run_report *report, const selection *selection)
 {
-    sha256 hash;
-    sha256_begin(&hash);
-    for (size_t k = 0; k < selection->count; k++) {
-        sha256_add(&hash, selection->cases[k]->name, strlen(selection->cases[k]->name) + 1);
-    }
+    char digest[SHA256_HEX_BYTES];
+    selection_digest(selection, digest);
     report->case_count = selection->count;
-    report->case_digest = keep_digest(report, &hash);
+    report->case_digest = report_keep(report, digest);
 }
 
 // --- Devices

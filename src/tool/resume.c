@@ -3,15 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
-// The option of that name, as a command line has it; "none" where it isn't set.
-static const char *option_of(const run_report *report, const char *name)
+static const char *value_of(const report_values *values, const char *name, const char *absent)
 {
-    for (size_t k = 0; k < report->options.count; k++) {
-        if (strcmp(report->options.items[k].name, name) == 0) {
-            return report->options.items[k].value;
+    for (size_t k = 0; k < values->count; k++) {
+        if (strcmp(values->items[k].name, name) == 0) {
+            return values->items[k].value;
         }
     }
-    return "none";
+    return absent;
 }
 
 static bool is_same(const char *path, const char *what, const char *old, const char *now)
@@ -23,16 +22,42 @@ static bool is_same(const char *path, const char *what, const char *old, const c
     return same;
 }
 
+// What changes drivers: variables that either of them has, and the system.
+static bool is_same_machine(const char *path, const run_report *old, const run_report *now)
+{
+    bool same = true;
+    for (size_t k = 0; k < old->environment.count && same; k++) {
+        const char *name = old->environment.items[k].name;
+        same = is_same(path, name, old->environment.items[k].value,
+                       value_of(&now->environment, name, "unset"));
+    }
+    for (size_t k = 0; k < now->environment.count && same; k++) {
+        const char *name = now->environment.items[k].name;
+        same = is_same(path, name, value_of(&old->environment, name, "unset"),
+                       now->environment.items[k].value);
+    }
+    for (size_t k = 0; k < now->system.count && same; k++) {
+        const char *name = now->system.items[k].name;
+        same =
+            is_same(path, name, value_of(&old->system, name, "unset"), now->system.items[k].value);
+    }
+    return same;
+}
+
 static bool is_same_run(const char *path, const run_report *old, const run_report *now)
 {
     // The time limit changes no result but errors, which are run again.
     static const char *const options[] = {"device",  "against", "level", "filter",
                                           "vectors", "seed",    "fault"};
-    bool same = is_same(path, "the version of kquant", old->version, now->version);
+    bool same = is_same(path, "the version of kquant", old->version, now->version) &&
+                is_same(path, "the commit of kquant", old->commit, now->commit) &&
+                is_same(path, "its working tree", old->is_dirty ? "changed" : "clean",
+                        now->is_dirty ? "changed" : "clean");
     for (size_t k = 0; k < sizeof options / sizeof options[0] && same; k++) {
         char what[32];
         snprintf(what, sizeof what, "--%s", options[k]);
-        same = is_same(path, what, option_of(old, options[k]), option_of(now, options[k]));
+        same = is_same(path, what, value_of(&old->options, options[k], "none"),
+                       value_of(&now->options, options[k], "none"));
     }
     same = same &&
            is_same(path, "the digest of the list of cases", old->case_digest, now->case_digest);
@@ -42,7 +67,7 @@ static bool is_same_run(const char *path, const run_report *old, const run_repor
                         strcmp(a->api, b->api) == 0 && strcmp(a->form, b->form) == 0;
         same = is_same(path, b->name, is_there ? a->sha256 : "absent", b->sha256);
     }
-    return same;
+    return same && is_same_machine(path, old, now);
 }
 
 static void read_info(const report_device *device, kq_device_info *info)
@@ -61,7 +86,7 @@ static void read_info(const report_device *device, kq_device_info *info)
 // Its results, which are in the order of the list. False: they are not.
 static bool read_results(const report_device *device, const selection *selection, device_run *run)
 {
-    size_t done = 0, k = 0;
+    size_t k = 0;
     for (size_t c = 0; c < device->case_count; c++) {
         const report_case *test = &device->cases[c];
         while (k < selection->count && strcmp(selection->cases[k]->name, test->name) != 0) {
@@ -76,12 +101,9 @@ static bool read_results(const report_device *device, const selection *selection
                 .status = test->status, .mismatches = test->mismatches, .seconds = test->seconds};
             snprintf(result->digest, sizeof result->digest, "%s", test->digest);
             result->reason = test->status != CASE_PASS ? copy_text(test->reason) : NULL;
-            done++;
         }
         k++;
     }
-    // Where nothing is left to run, nothing opens it.
-    run->is_open = done == selection->count;
     return true;
 }
 

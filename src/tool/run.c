@@ -1,6 +1,8 @@
 #include "run.h"
+#include "interrupt.h"
 #include "platform.h"
 #include "progress.h"
+#include "text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -86,6 +88,17 @@ void selection_free(selection *selection)
     memset(selection, 0, sizeof *selection);
 }
 
+void selection_digest(const selection *selection, char hex[SHA256_HEX_BYTES])
+{
+    sha256 hash;
+    sha256_begin(&hash);
+    for (size_t k = 0; k < selection->count; k++) {
+        sha256_add(&hash, selection->cases[k]->name, strlen(selection->cases[k]->name) + 1);
+    }
+    sha256_add(&hash, selection->list.vectors.digest, strlen(selection->list.vectors.digest));
+    sha256_end(&hash, hex);
+}
+
 // --- The child's lines
 
 typedef struct session {
@@ -102,10 +115,11 @@ typedef struct session {
     bool is_shown;        // of the latest line that is not indented
     bool has_ended;       // the child said so
     bool is_in_case;      // a case has begun and not ended
+    bool is_diagnosed;    // it was found out what its first mismatch comes from
     size_t test;          // which
     double deadline;      // of the case, or of opening the device
     char *reason;         // of the case so far
-    char *fallback;       // its first mismatch
+    text fallback;        // its first mismatch, and what was found out about it
 } session;
 
 // A line that is to be seen, after which the bar comes back by itself.
@@ -128,9 +142,9 @@ static void begin_case(session *s, size_t test)
     s->is_in_case = true;
     s->deadline = platform_seconds() + (double)s->options->time_limit;
     free(s->reason);
-    free(s->fallback);
     s->reason = NULL;
-    s->fallback = NULL;
+    s->fallback.count = 0;
+    s->is_diagnosed = false;
 }
 
 static void finish_case(session *s, case_status status, uint64_t mismatches, double seconds,
@@ -140,8 +154,9 @@ static void finish_case(session *s, case_status status, uint64_t mismatches, dou
     *result = (case_result){.status = status, .mismatches = mismatches, .seconds = seconds};
     snprintf(result->digest, sizeof result->digest, "%s", strcmp(digest, "-") != 0 ? digest : "");
     if (status != CASE_PASS) {
-        const char *reason = s->reason != NULL ? s->reason : s->fallback;
-        result->reason = copy_text(reason != NULL ? reason : "no reason is given");
+        text_add_bytes(&s->fallback, "", 1);
+        const char *found = s->fallback.count > 1 ? s->fallback.bytes : "no reason is given";
+        result->reason = copy_text(s->reason != NULL ? s->reason : found);
     }
     s->mismatches += mismatches;
     s->run->counts[status]++;
@@ -204,6 +219,7 @@ static void finish_open(session *s)
                  "it is another device now: %.31s, %.200s (%.200s), and was %.31s, %.200s (%.200s)",
                  s->info.id, s->info.name, s->info.driver, run->info.id, run->info.name,
                  run->info.driver);
+        run->is_other = true;
         return;
     }
     if (!run->is_open) {
@@ -261,6 +277,9 @@ static void read_tagged(session *s, char *line)
                       digest) == 4 &&
                s->is_in_case && code > CASE_MISSING && code < CASE_STATUSES) {
         finish_case(s, (case_status)code, mismatches, seconds, digest);
+    } else if (strncmp(line, "@diagnosis ", 11) == 0 && s->is_in_case && !s->is_diagnosed) {
+        text_add(&s->fallback, "; %s", line + 11);
+        s->is_diagnosed = true;
     } else if (strcmp(line, "@end") == 0) {
         s->has_ended = true;
     }
@@ -272,11 +291,11 @@ static void read_line(session *s, char *line)
         read_tagged(s, line);
         return;
     }
-    if (s->fallback == NULL && s->is_in_case) {
+    if (s->fallback.count == 0 && s->is_in_case) {
         const char *name = s->selection->cases[s->test]->name;
         const char *rest = strstr(line, name);
-        s->fallback = copy_text(
-            rest != NULL ? rest + strlen(name) + strspn(rest + strlen(name), ": ") : line);
+        text_add(&s->fallback, "%s",
+                 rest != NULL ? rest + strlen(name) + strspn(rest + strlen(name), ": ") : line);
     }
     show_line(s, line);
 }
@@ -286,24 +305,31 @@ static void read_line(session *s, char *line)
 static platform_child *start_child(const session *s, const char *device, size_t first, size_t end)
 {
     const run_options *o = s->options;
-    char texts[MAX_ARGUMENTS][1024];
+    char digest[SHA256_HEX_BYTES];
+    text texts[MAX_ARGUMENTS] = {0};
     const char *arguments[MAX_ARGUMENTS] = {"check"};
     unsigned count = 1;
+    selection_digest(s->selection, digest);
 #define ADD(condition, ...)                                                                        \
  if (condition) {                                                                                  \
-  snprintf(texts[count], sizeof texts[count], __VA_ARGS__);                                        \
-  arguments[count] = texts[count];                                                                 \
+  text_add(&texts[count], __VA_ARGS__);                                                            \
+  text_add_bytes(&texts[count], "", 1);                                                            \
+  arguments[count] = texts[count].bytes;                                                           \
   count++;                                                                                         \
  }
-    ADD(true, "--worker=%zu,%zu", first, end)
+    ADD(true, "--worker=%zu,%zu,%s", first, end, digest)
     ADD(device != NULL, "--device=%s", device)
     ADD(o->filter != NULL, "--filter=%s", o->filter)
     ADD(o->vectors != NULL, "--vectors=%s", o->vectors)
     ADD(o->is_full, "--level=full")
     ADD(true, "--seed=%" PRIu64, o->seed)
-    ADD(o->fault != NULL, "--fault=%s", o->fault)
+    ADD(o->fault != NULL && !s->run->is_judge, "--fault=%s", o->fault)
 #undef ADD
-    return platform_start(arguments);
+    platform_child *child = platform_start(arguments);
+    for (unsigned k = 0; k < count; k++) {
+        free(texts[k].bytes);
+    }
+    return child;
 }
 
 // Cases first .. end - 1 in one child, until it ends or must be ended.
@@ -321,7 +347,7 @@ static void run_child(session *s, const char *device, size_t first, size_t end)
         return;
     }
     s->deadline = platform_seconds() + (double)s->options->time_limit;
-    while (s->run->reason[0] == '\0') {
+    while (s->run->reason[0] == '\0' && !interrupt_has_come()) {
         double second = platform_seconds() + 1;
         kind = platform_read_line(child, second < s->deadline ? second : s->deadline, &line);
         if (kind == CHILD_LINE) {
@@ -331,6 +357,10 @@ static void run_child(session *s, const char *device, size_t first, size_t end)
         } else {
             break;
         }
+    }
+    if (interrupt_has_come()) {
+        platform_end(child, 0, how, sizeof how);
+        return;
     }
     bool is_late = kind == CHILD_LATE;
     bool is_good = platform_end(child, is_late ? 0 : 5, how, sizeof how);
@@ -377,7 +407,8 @@ void run_device(const run_options *options, const selection *selection, const ch
             s.done++;
         }
     }
-    for (size_t k = 0; k < selection->count && run->reason[0] == '\0'; k++) {
+    for (size_t k = 0; k < selection->count && run->reason[0] == '\0' && !interrupt_has_come();
+         k++) {
         if (run->results[k].status != CASE_MISSING) {
             continue;
         }
@@ -397,14 +428,19 @@ void run_device(const run_options *options, const selection *selection, const ch
     if (run->reason[0] != '\0' && run->is_open) {
         printf("ERROR  the device is given up: %s\n", run->reason);
     }
-    if (run->reason[0] != '\0') {
+    if (s.done == selection->count && run->reason[0] == '\0' && !run->is_open) {
+        run_child(&s, device, s.done, s.done);  // it must still be the one that all is of
+    }
+    // What an earlier run has of the device that was meant is still good.
+    bool is_kept = run->is_other && !run->is_open && s.done > 0;
+    if (run->reason[0] != '\0' && !is_kept) {
         give_up(&s);
     }
     if (s.mismatches > s.lines) {
         printf("       and %" PRIu64 " mismatches more\n", s.mismatches - s.lines);
     }
     free(s.reason);
-    free(s.fallback);
+    free(s.fallback.bytes);
 }
 
 void device_run_add_property(device_run *run, const char *name, const char *value)

@@ -35,6 +35,8 @@ typedef struct device_run {
     kq_device_info info;
     bool is_known;  // info is that of the device meant, though it isn't open: no other will do
     bool is_open;  // false: the device could not be opened; reason says why, and opened is the code
+    bool is_other;  // it was, and was another device than is known
+    bool is_judge;  // it is there to compare with, so no deliberate fault strikes it
     device_property *properties;
     size_t property_count;
     kq_result opened;
@@ -55,6 +57,9 @@ typedef struct selection {
 int selection_make(const run_options *options, selection *selection);
 void selection_free(selection *selection);
 
+// SHA-256 of the names of the cases, each with its end, and of the files of --vectors.
+void selection_digest(const selection *selection, char hex[SHA256_HEX_BYTES]);
+
 // What is told of a run on the way: that the device is open; how many results there are so far,
 // after each, and each second without one.
 typedef struct run_watch {
@@ -63,8 +68,9 @@ typedef struct run_watch {
     void *user;
 } run_watch;
 
-// Runs what has no result yet, prints mismatches on stdout and progress on stderr. device: as in
-// kq_device_params; run->results has as many as the selection, all zero or from an earlier run.
+// Runs what has no result yet, until an interrupt comes; prints mismatches on stdout and progress
+// on stderr. device: as in kq_device_params; run->results has as many as the selection, all zero or
+// from an earlier run.
 void run_device(const run_options *options, const selection *selection, const char *device,
                 device_run *run, const run_watch *watch);
 void device_run_add_property(device_run *run, const char *name, const char *value);

@@ -62,16 +62,16 @@ target *target_twin(target *t, uint64_t work)
 int target_open_or_complain(target *target, const char *device)
 {
     kq_result result = target_open(target, device);
-    return result == KQ_OK ? EXIT_DONE : target_complain(device, result, target->reason);
+    return result == KQ_OK ? EXIT_DONE : target_complain("device", device, result, target->reason);
 }
 
-int target_complain(const char *device, kq_result result, const char *reason)
+int target_complain(const char *option, const char *device, kq_result result, const char *reason)
 {
     if (device == NULL) {
         complain("no device is named and none can be chosen: %s", reason);
     } else {
         bool is_unknown = result == KQ_ERROR_NO_DEVICE || result == KQ_ERROR_ARGUMENT;
-        complain("--device=%s: %s%s", device, reason,
+        complain("--%s=%s: %s%s", option, device, reason,
                  is_unknown ? "; kquant devices lists them, and case counts in names" : "");
     }
     // Where none was asked for by name, none is no fault.

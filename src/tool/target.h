@@ -33,8 +33,8 @@ kq_result target_reserve(target *target, unsigned slot, uint64_t bytes, bool exa
 // The same as an exit code, the reason complained about: for what can't be gone on without.
 int target_open_or_complain(target *target, const char *device);
 
-// Complains that a device can't be opened, and returns the exit code of that.
-int target_complain(const char *device, kq_result result, const char *reason);
+// Complains that a device, named by --OPTION, can't be opened, and returns the exit code of that.
+int target_complain(const char *option, const char *device, kq_result result, const char *reason);
 
 // The devices meant by `device`, "all" or one as above; one is opened to see that it is there. The
 // caller frees them. NULL: the reason was complained about, and *code is the exit code.

@@ -354,6 +354,8 @@ bool vectors_add_folder(vectors *vectors, const char *folder)
         return false;
     }
     bool is_good = true;
+    sha256 hash;
+    sha256_begin(&hash);
     for (size_t i = 0; is_good && i < SCHEMAS; i++) {
         size_t bytes = strlen(folder) + strlen(schemas[i].file) + 2;
         char *path = allocate(bytes, 1);
@@ -363,10 +365,13 @@ bool vectors_add_folder(vectors *vectors, const char *folder)
             size_t count = 0;
             is_good = read_file(path, SIZE_MAX, &text, &count) &&
                       add_text(vectors, &schemas[i], path, text, count);
+            sha256_add(&hash, schemas[i].file, strlen(schemas[i].file) + 1);
+            sha256_add(&hash, text, count);
             free(text);
         }
         free(path);
     }
+    sha256_end(&hash, vectors->digest);
     return is_good;
 }
 

@@ -2,6 +2,7 @@
 #ifndef KQ_TOOL_VECTORS_H
 #define KQ_TOOL_VECTORS_H
 
+#include "sha256.h"
 #include "tool.h"
 
 // A line of quantize.tsv. All bytes are as they lie in buffers, packed.
@@ -37,7 +38,8 @@ typedef struct vectors {
     size_t dot_count;
     bulk_vector *bulk;
     size_t bulk_count;
-    bool has_op[3];  // by kq_op: a text with vectors of this operation was given
+    bool has_op[3];                 // by kq_op: a text with vectors of this operation was given
+    char digest[SHA256_HEX_BYTES];  // of the files of a folder; "" of the built-in ones
 } vectors;
 
 // Adds the vectors that the command was built with.

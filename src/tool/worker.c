@@ -4,6 +4,8 @@
 //   @property NAME=VALUE                                            and what there is to know of it
 //   @closed CODE REASON                                             it can't be opened
 //   @case N                                                         case N of the selection begins
+//   @diagnosis TEXT                                                 a mismatch of it comes from
+//   this
 //   @result STATUS MISMATCHES SECONDS DIGEST                        and ends; a REASON line may
 //   @reason TEXT                                                    come before
 //   @end                                                            the child is done, with all
@@ -101,9 +103,14 @@ static case_status run_self_test(report *report, const char *name, fault_kind fa
         fault == FAULT_NONE ? kq_self_test(report->device->device, &step) : KQ_ERROR_DRIVER;
     if (result == KQ_ERROR_DRIVER && (step != NULL || fault != FAULT_NONE) && fault != FAULT_LOST) {
         if (report_counts(report)) {
-            printf("FAIL   %s: %s\n", name, step != NULL ? report->device->reason : "a fault");
+            printf("FAIL   %s: %s\n", name,
+                   step != NULL ? report->device->reason : "as --fault wants it");
         }
         return CASE_FAIL;
+    }
+    if (fault == FAULT_LOST) {
+        snprintf(report->device->reason, sizeof report->device->reason,
+                 "lost, as --fault wants it");
     }
     return result == KQ_OK ? CASE_PASS : judge_error(report, name, result);
 }
@@ -200,6 +207,7 @@ int run_worker(const run_options *options, const selection *selection, const cha
     for (size_t k = first; k < end && status != CASE_ERROR; k++) {
         char digest[SHA256_HEX_BYTES] = "";
         uint64_t mismatches = report.mismatch_count;
+        report.case_lines = 0;
         double begin = platform_seconds();
         printf("@case %zu\n", k);
         fflush(stdout);

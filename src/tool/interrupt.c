@@ -1,0 +1,42 @@
+#include "interrupt.h"
+
+#include <signal.h>
+#include <stddef.h>
+
+static volatile sig_atomic_t caught;
+
+static const int signals[] = {
+    SIGINT,
+    SIGTERM,
+#ifdef SIGHUP
+    SIGHUP,
+#endif
+};
+
+static void notice(int number)
+{
+    // In ISO C a handler serves one signal.
+    signal(number, notice);
+    caught = number;
+}
+
+void interrupt_catch(void)
+{
+    for (size_t k = 0; k < sizeof signals / sizeof signals[0]; k++) {
+        if (signal(signals[k], notice) == SIG_IGN) {
+            signal(signals[k], SIG_IGN);
+        }
+    }
+}
+
+bool interrupt_has_come(void)
+{
+    return caught != 0;
+}
+
+void interrupt_end(void)
+{
+    int number = caught;
+    signal(number, SIG_DFL);
+    raise(number);
+}

@@ -1,0 +1,15 @@
+// Signals that ask for an end, noticed where what has been done can be kept.
+#ifndef KQ_TOOL_INTERRUPT_H
+#define KQ_TOOL_INTERRUPT_H
+
+#include <stdbool.h>
+
+// From now on SIGINT, SIGTERM and, where there is one, SIGHUP are only noticed, unless they were to
+// be ignored.
+void interrupt_catch(void);
+bool interrupt_has_come(void);
+
+// Ends the process by the signal that came, as it would have without the above.
+void interrupt_end(void);
+
+#endif
