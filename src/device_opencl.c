@@ -336,7 +336,7 @@ static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *
         .ops = params->ops,
         .errors = device->errors,
     };
-    kq_result result = kq_opencl_create(&pack, &d->pack);
+    kq_result result = kq_opencl_create_without(&pack, device->without, &d->pack);
     return result != KQ_OK ? result : opencl_create_memory(device, sizeof(kq_status), &d->status);
 }
 

@@ -134,7 +134,7 @@ KQ_API const kq_kernel *kq_kernels(size_t *count);  // *count is set; static, of
 // write the input there, record or enqueue, read the bytes back, ask for the verdict. KQ_OK: all answers are right,
 // this driver can be trusted. KQ_ERROR_DRIVER: *step is the first step that is wrong, as "f32 multiply" or "quantize",
 // and errors is told what was asked, the answer and the right one. step and errors may be NULL.
-#define KQ_SELF_TEST_BYTES 16384u  // of `bytes`, and of level 2's range
+#define KQ_SELF_TEST_BYTES 20480u  // of `bytes`, and of level 2's range
 KQ_API void kq_self_test_input(void *bytes);
 KQ_API kq_result kq_self_test_verdict(const void *bytes, const char **step, const kq_errors *errors);
 
