@@ -1,9 +1,10 @@
-// The OpenCL C prelude of exact.h and records.h: types, function qualifiers and word loads, nothing
+// The OpenCL C prelude of exact.h and records.h: types, qualifiers and word loads, nothing
 // else. Installed beside them in include/kquant/device; prelude.h and prelude.glsl are its
 // counterparts. Besides u32 and what begins with KQ_ it takes the names record_place, place_of, word_of,
 // load and store.
 typedef uint u32;
 #define KQ_FN static inline
+#define KQ_IN
 
 // The four bytes at byte `at` of words. They may start anywhere; no word that holds none of them is
 // read.

@@ -112,13 +112,17 @@ static uint64_t ceil_div(uint64_t a, uint64_t b)
     return a / b + (a % b != 0 ? 1 : 0);
 }
 
-// A value's name, or 1 doubled for each number that a value is above.
+// A value's name, one value over another, or 1 doubled for each number that a value is above.
 static uint64_t evaluate(const cJSON *item, const manifest_values *values)
 {
     if (cJSON_IsString(item)) {
         return manifest_get(values, item->valuestring);
     }
     const uint32_t value = manifest_get(values, manifest_text(item, "of"));
+    if (cJSON_HasObjectItem(item, "over")) {
+        const uint32_t divisor = manifest_get(values, manifest_text(item, "over"));
+        return divisor != 0 ? value / divisor : 0;
+    }
     uint64_t doubled = 1;
     const cJSON *bound;
     cJSON_ArrayForEach(bound, manifest_member(item, "doubled_above"))
@@ -145,6 +149,12 @@ static uint64_t multiply(const cJSON *factors, const manifest_values *values)
     return result;
 }
 
+static bool is_multiple(uint32_t value, const cJSON *range)
+{
+    return !cJSON_HasObjectItem(range, "multiple_of") ||
+           value % manifest_number(range, "multiple_of") == 0;
+}
+
 // Whether `where` of a kernel or an area holds; it does if there is none.
 static bool holds(const cJSON *object, const manifest_values *values)
 {
@@ -153,7 +163,8 @@ static bool holds(const cJSON *object, const manifest_values *values)
     {
         const uint32_t value = manifest_get(values, range->string);
         if ((cJSON_HasObjectItem(range, "least") && value < manifest_number(range, "least")) ||
-            (cJSON_HasObjectItem(range, "most") && value > manifest_number(range, "most"))) {
+            (cJSON_HasObjectItem(range, "most") && value > manifest_number(range, "most")) ||
+            !is_multiple(value, range)) {
             return false;
         }
     }
@@ -200,14 +211,20 @@ static const cJSON *find_kernel(const cJSON *manifest, const char *name)
     return NULL;
 }
 
-static const cJSON *choose_kernel(const cJSON *manifest, const cJSON *pass,
+bool manifest_has_file(const cJSON *kernel, const char *api)
+{
+    return cJSON_HasObjectItem(manifest_member(kernel, "files"), api);
+}
+
+static const cJSON *choose_kernel(const cJSON *manifest, const char *api, const cJSON *pass,
                                   const manifest_values *values)
 {
     const cJSON *candidate;
     cJSON_ArrayForEach(candidate, manifest_member(pass, "kernels"))
     {
-        if (holds(candidate, values)) {
-            return find_kernel(manifest, manifest_text(candidate, "name"));
+        const cJSON *kernel = find_kernel(manifest, manifest_text(candidate, "name"));
+        if (manifest_has_file(kernel, api) && holds(candidate, values)) {
+            return kernel;
         }
     }
     fail("no kernel fits", "");
@@ -241,10 +258,11 @@ static uint32_t start_of(const cJSON *pass, const char *field, const cJSON *area
 
 // One dispatch, or a fold's: with `takes` it goes on with the values that are left, with
 // `leaves_one_of` with those that it made.
-static size_t add_pass(const cJSON *manifest, const cJSON *areas, const cJSON *pass,
-                       manifest_values values, manifest_dispatch *dispatches, size_t most)
+static size_t add_pass(const cJSON *manifest, const char *api, const cJSON *areas,
+                       const cJSON *pass, manifest_values values, manifest_dispatch *dispatches,
+                       size_t most)
 {
-    const cJSON *kernel = choose_kernel(manifest, pass, &values);
+    const cJSON *kernel = choose_kernel(manifest, api, pass, &values);
     const bool takes = cJSON_HasObjectItem(pass, "takes");
     const bool folds = takes || cJSON_HasObjectItem(pass, "leaves_one_of");
     uint32_t from_at = start_of(pass, "from_at", areas, &values);
@@ -286,7 +304,7 @@ static size_t add_pass(const cJSON *manifest, const cJSON *areas, const cJSON *p
     return made;
 }
 
-size_t manifest_dispatches(const cJSON *manifest, const char *operation,
+size_t manifest_dispatches(const cJSON *manifest, const char *api, const char *operation,
                            const manifest_values *values,
                            manifest_dispatch dispatches[MANIFEST_MOST_DISPATCHES])
 {
@@ -296,7 +314,7 @@ size_t manifest_dispatches(const cJSON *manifest, const char *operation,
     size_t count = 0;
     cJSON_ArrayForEach(pass, manifest_member(found, "passes"))
     {
-        count += add_pass(manifest, areas, pass, *values, dispatches + count,
+        count += add_pass(manifest, api, areas, pass, *values, dispatches + count,
                           MANIFEST_MOST_DISPATCHES - count);
     }
     return count;

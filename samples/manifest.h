@@ -42,9 +42,13 @@ typedef struct manifest_dispatch {
     uint32_t params_bytes;
 } manifest_dispatch;
 
+// Whether a kernel has a file for an API. Variants may be there for one API alone.
+bool manifest_has_file(const cJSON *kernel, const char *api);
+
 // The dispatches of an operation, "quantize", "quantized_dot.sequential" or
-// "quantized_dot.pairwise"; each reads what the one before it wrote. Returns how many.
-size_t manifest_dispatches(const cJSON *manifest, const char *operation,
+// "quantized_dot.pairwise", of kernels for that API; each reads what the one before it wrote.
+// Returns how many.
+size_t manifest_dispatches(const cJSON *manifest, const char *api, const char *operation,
                            const manifest_values *values,
                            manifest_dispatch dispatches[MANIFEST_MOST_DISPATCHES]);
 

@@ -28,6 +28,7 @@ typedef struct engine {
     cl_context context;
     cl_command_queue queue;
     cJSON *manifest;
+    const char *form;  // of the files that are used
     kernel kernels[MOST_KERNELS];
     uint32_t kernel_count;
 } engine;
@@ -70,13 +71,9 @@ static void open_device(engine *e)
 static void make_kernel(const engine *e, const char *folder, const cJSON *described, bool il,
                         kernel *k)
 {
-    cl_uint address_bits;
     cl_int code;
     size_t bytes;
-    CHECK(clGetDeviceInfo(e->device, CL_DEVICE_ADDRESS_BITS, sizeof(address_bits), &address_bits,
-                          NULL));
-    const char *form = !il ? "opencl_source" : address_bits == 32 ? "opencl_32" : "opencl_64";
-    void *data = manifest_read_file(folder, described, form, &bytes);
+    void *data = manifest_read_file(folder, described, e->form, &bytes);
     const char *source = data;
     k->described = described;
     k->program = il ? clCreateProgramWithIL(e->context, data, bytes, &code)
@@ -84,18 +81,22 @@ static void make_kernel(const engine *e, const char *folder, const cJSON *descri
     check(code, il ? "clCreateProgramWithIL" : "clCreateProgramWithSource");
     free(data);
     CHECK(clBuildProgram(k->program, 1, &e->device, il ? "" : "-cl-std=CL1.2", NULL, NULL));
-    const cJSON *file = manifest_member(manifest_member(described, "files"), form);
+    const cJSON *file = manifest_member(manifest_member(described, "files"), e->form);
     k->kernel = clCreateKernel(k->program, manifest_text(file, "entry_point"), &code);
     check(code, "clCreateKernel");
 }
 
 static void make_engine(engine *e, const char *folder, bool il)
 {
+    cl_uint address_bits;
+    CHECK(clGetDeviceInfo(e->device, CL_DEVICE_ADDRESS_BITS, sizeof(address_bits), &address_bits,
+                          NULL));
+    e->form = !il ? "opencl_source" : address_bits == 32 ? "opencl_32" : "opencl_64";
     e->manifest = manifest_read(folder);
     const cJSON *described;
     cJSON_ArrayForEach(described, manifest_member(e->manifest, "kernels"))
     {
-        if (e->kernel_count < MOST_KERNELS) {
+        if (manifest_has_file(described, e->form) && e->kernel_count < MOST_KERNELS) {
             make_kernel(e, folder, described, il, &e->kernels[e->kernel_count++]);
         }
     }
@@ -213,7 +214,7 @@ static void run(void *user, const char *operation, const manifest_values *values
     write_presets(e, operation, roles);
 
     manifest_dispatch dispatches[MANIFEST_MOST_DISPATCHES];
-    const size_t count = manifest_dispatches(e->manifest, operation, values, dispatches);
+    const size_t count = manifest_dispatches(e->manifest, e->form, operation, values, dispatches);
     for (size_t i = 0; i < count; i++) {
         enqueue(e, &dispatches[i], roles);
     }

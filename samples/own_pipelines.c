@@ -95,7 +95,7 @@ static void make_engine(engine *e, const char *folder)
     const cJSON *described;
     cJSON_ArrayForEach(described, manifest_member(e->manifest, "kernels"))
     {
-        if (e->kernel_count < MOST_KERNELS) {
+        if (manifest_has_file(described, "vulkan") && e->kernel_count < MOST_KERNELS) {
             make_kernel(e, folder, described, &e->kernels[e->kernel_count++]);
         }
     }
@@ -227,7 +227,7 @@ static void run(void *user, const char *operation, const manifest_values *values
     write_presets(e, operation, roles);
 
     manifest_dispatch dispatches[MANIFEST_MOST_DISPATCHES];
-    const size_t count = manifest_dispatches(e->manifest, operation, values, dispatches);
+    const size_t count = manifest_dispatches(e->manifest, "vulkan", operation, values, dispatches);
     for (size_t i = 0; i < count; i++) {
         write_set(e, find_kernel(e, dispatches[i].kernel), roles);
     }

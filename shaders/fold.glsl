@@ -8,7 +8,7 @@ layout(std430, set = 0, binding = 3) writeonly buffer To { uint to[]; };
 
 KQ_DEFINE_STORE(store_result, result)
 
-void store_dot(u32 dot, u32 bits)
+void store_dot(const u32 dot, const u32 bits)
 {
     u32 outer = dot / p.inner;
     u32 at = p.result_offset + (dot - outer * p.inner) * p.result_inner_step +

@@ -25,13 +25,13 @@ shared uint sums[KQ_LANES];
 shared uint lasts[KQ_LANES];
 
 // What a word of the buffer holds of two words of a record that starts `bits` bits inside a word.
-uint straddle(uint before, uint word, uint bits)
+uint straddle(const uint before, const uint word, const uint bits)
 {
     return (word << bits) | ((before >> 1) >> (31u - bits));
 }
 
 // The sums of two lanes as a word of the record.
-uint pair(uint low, uint high)
+uint pair(const uint low, const uint high)
 {
     return (low & 0xFFFFu) | (high << 16);
 }

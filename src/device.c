@@ -120,6 +120,12 @@ static const kq_backend *backend_of_id(const char *name)
 
 kq_result kq_device_create(const kq_device_params *params, kq_device **device)
 {
+    return kq_device_create_without(params, 0, device);
+}
+
+kq_result kq_device_create_without(const kq_device_params *params, uint32_t variants,
+                                   kq_device **device)
+{
     *device = NULL;
     const kq_errors *errors = &params->errors;
     const kq_lookup *lookup = params->lookup.fn != NULL ? &params->lookup : NULL;
@@ -160,6 +166,7 @@ kq_result kq_device_create(const kq_device_params *params, kq_device **device)
     d->info = infos[chosen];
     d->errors = params->errors;
     d->ops = params->ops;
+    d->without = variants;
     d->capacity.work = params->work > 0 ? params->work : DEFAULT_WORK;
     uint32_t index = 0;
     for (uint32_t i = 0; i < chosen; i++) {

@@ -18,6 +18,7 @@ struct kq_device {
     kq_device_info info;
     kq_errors errors;
     uint32_t ops;          // of kq_device_params
+    uint32_t without;      // of kq_device_create_without
     bool is_limited;       // false: the backend takes anything in one piece
     kq_capacity capacity;  // of one piece; segment_bytes counts in any case
 };
@@ -94,6 +95,11 @@ struct kq_backend {
     // The self-test on the first KQ_SELF_TEST_BYTES of memory, blocking.
     kq_result (*self_test)(kq_device *device, void *memory);
 };
+
+// kq_device_create without some variants of kernels, as bits 1u << KQ_KERNEL_*: for tests, and the
+// command.
+kq_result kq_device_create_without(const kq_device_params *params, uint32_t variants,
+                                   kq_device **device);
 
 extern const kq_backend kq_reference_backend;
 extern const kq_backend kq_vulkan_backend;

@@ -340,7 +340,7 @@ static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *
         .ops = params->ops,
         .errors = device->errors,
     };
-    return kq_opencl_create(&pack, &d->pack);
+    return kq_opencl_create_without(&pack, device->without, &d->pack);
 }
 
 static kq_result opencl_open(kq_device *device, uint32_t index, const kq_device_params *params)

@@ -155,7 +155,7 @@ static kq_result vulkan_open(kq_device *device, uint32_t index, const kq_device_
         .ops = params->ops,
         .errors = device->errors,
     };
-    result = kq_vulkan_create(&pack_params, &d->pack);
+    result = kq_vulkan_create_without(&pack_params, device->without, &d->pack);
 done:
     free(candidates);
     if (result != KQ_OK) {

@@ -7,7 +7,7 @@
 extern const kq_kernel kq_kernel_table[];
 extern const size_t kq_kernel_table_count;
 
-// The base kernel of that stem, or NULL.
-const kq_kernel *kq_find_kernel(kq_api api, const char *stem, uint32_t address_bits);
+// The kernel of that name, or NULL.
+const kq_kernel *kq_find_kernel(kq_api api, const char *name, uint32_t address_bits);
 
 #endif

@@ -4,8 +4,9 @@
 usage: manifest.py OUT.json VERSION PARAMS.H [MODULE_OR_SOURCE...]
 
 The files are those that are installed: STEM.base.spv for Vulkan; STEM.base.32.spv, STEM.base.64.spv
-and STEM.base.cl for OpenCL. Digests, capabilities, entry points and local sizes are the files' own,
-parameters and constants those of params.h; what no file says stands in the tables here.
+and STEM.base.cl for OpenCL; and the same of variants, STEM.aligned.spv. Digests, capabilities, entry
+points and local sizes are the files' own, parameters and constants those of params.h; what no file
+says stands in the tables here.
 """
 import collections
 import hashlib
@@ -36,11 +37,15 @@ NOTES = [
     'at a multiple of range_alignment, in Vulkan also of minStorageBufferOffsetAlignment.',
     'workgroups is the product of its factors; a factor is the product of what it is `of`, divided by '
     '`per` and rounded up. A name is a param; {"doubled_above": [...], "of": name} is 1, doubled for '
-    'each number that the param is above. Products take 64 bits. Dispatch x times y workgroups, x within '
+    'each number that the param is above, {"of": name, "over": name} one param divided by another, which '
+    'goes without a remainder. Products take 64 bits. Dispatch x times y workgroups, x within '
     'the limit of its API (maxComputeWorkGroupCount[0]), with x * y at least that many and y as small as '
     'it can be; where that is 0, none. In OpenCL the global size is x times the local size, and y.',
-    'An operation is its passes in order. A pass takes the first of its kernels whose `where` holds '
-    'for the params; `least` and `most` are inclusive, and all must hold. from_at, to_at, resumes and '
+    'A kernel is KERNEL.base, or a variant that does the same work faster for some shapes. A variant '
+    'may be there for one API alone.',
+    'An operation is its passes in order. A pass takes the first of its kernels that has a file of the '
+    'sort that is used and whose `where` holds for the params; `least` and `most` are inclusive, and '
+    'all must hold. One that is no .base may be passed over. from_at, to_at, resumes and '
     'ends, and count of a dot, are 0 where nothing here sets them, or the area they name is left out. '
     'Dots that are cut along their records (kq_part) are left to the library.',
     'scratch is areas of words, one behind the other in this order; one whose `where` does not hold is '
@@ -77,7 +82,8 @@ Kernel = collections.namedtuple('Kernel', 'op params bindings workgroups')
 
 
 def kernel_table(c):
-    """A row a kernel: operation, its list in params.h, bindings by role, factors of workgroups."""
+    """A row a kernel: operation, its list in params.h, bindings by role, factors of workgroups.
+    A variant has its own row where it differs from its base."""
     inputs = {'lhs': (0, 'read'), 'rhs': (1, 'read'), 'scratch': (3, 'write')}
     folds = {'result': (2, 'read_write'), 'scratch': (3, 'read_write')}
     # A dot takes half as many lanes as it has values, rounded up to a power of two.
@@ -89,6 +95,10 @@ def kernel_table(c):
             [per(c['LANES'] // c['LANES_PER_BLOCK'], 'G')]),
         'quantized_dot_terms': Kernel(
             'quantized_dot', 'DOT', inputs, [per(c['LANES'], 'G', 'dots')]),
+        'quantized_dot_terms.columns': Kernel(
+            'quantized_dot', 'DOT', inputs,
+            [per(1, 'G'), per(c['LANES'], 'inner'),
+             per(c['COLUMNS'], {'of': 'dots', 'over': 'inner'})]),
         'quantized_dot_terms_shared': Kernel(
             'quantized_dot', 'DOT', inputs, [per(1, 'G'), per(c['LANES'], 'dots')]),
         'quantized_dot_sequential': Kernel(
@@ -106,7 +116,14 @@ def operation_table(c):
     steps, chunk = c['SEQUENTIAL_STEPS'], c['PAIRWISE_CHUNK']
     shared = {'dots': {'least': c['LANES'] // 2},
               'rhs_inner_step': {'most': 0}, 'rhs_outer_step': {'most': 0}}
-    terms = {'kernels': [{'name': 'quantized_dot_terms_shared.base', 'where': shared},
+    # Where there is but one column, rhs_outer_step is 0.
+    columns = {'inner': {'least': c['LANES'] // 2}, 'rhs_inner_step': {'most': 0},
+               'lhs_outer_step': {'most': 0}}
+    aligned = {name: {'multiple_of': 16}
+               for name in ('lhs_offset', 'lhs_stride', 'lhs_inner_step', 'lhs_outer_step')}
+    terms = {'kernels': [{'name': 'quantized_dot_terms_shared.aligned', 'where': {**shared, **aligned}},
+                         {'name': 'quantized_dot_terms_shared.base', 'where': shared},
+                         {'name': 'quantized_dot_terms.columns', 'where': {**aligned, **columns}},
                          {'name': 'quantized_dot_terms.base'}],
              'to_at': 'terms'}
     terms_area = {'area': 'terms', 'words': [per(1, 'G', 'dots')]}
@@ -164,14 +181,17 @@ def describe_module(path):
     return entry_point, capabilities, local_size
 
 
-def files_of(stem, paths):
+ENDINGS = {'vulkan': '.spv', 'opencl_32': '.32.spv', 'opencl_64': '.64.spv',
+           'opencl_source': '.cl'}
+
+
+def files_of(name, paths):
     """The installed files of a kernel, and the local size that its modules have in common."""
-    endings = {'vulkan': '.spv', 'opencl_32': '.32.spv', 'opencl_64': '.64.spv',
-               'opencl_source': '.cl'}
+    stem = name.split('.')[0]
     files, sizes = {}, []
-    for key, ending in endings.items():
+    for key, ending in ENDINGS.items():
         for path in paths:
-            if path.name != f'{stem}.base{ending}':
+            if path.name != name + ending:
                 continue
             files[key] = {'file': f'{key.split("_")[0]}/{path.name}',
                           'sha256': hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -183,12 +203,12 @@ def files_of(stem, paths):
             if key in ('opencl_32', 'opencl_64'):
                 files[key]['address_bits'] = int(key[-2:])
     if any(size != sizes[0] for size in sizes):
-        sys.exit(f'manifest.py: modules of {stem} differ in local size: {sizes}')
+        sys.exit(f'manifest.py: modules of {name} differ in local size: {sizes}')
     return files, sizes[0]
 
 
-def describe(stem, kernel, fields, paths):
-    files, local_size = files_of(stem, paths)
+def describe(name, kernel, fields, paths):
+    files, local_size = files_of(name, paths)
     has_opencl = 'opencl_source' in files
 
     def arguments(**which):
@@ -196,7 +216,7 @@ def describe(stem, kernel, fields, paths):
 
     first_param = 3 * len(kernel.bindings)
     return {
-        'name': f'{stem}.base',
+        'name': name,
         'op': kernel.op,
         'files': files,
         'local_size': local_size,
@@ -235,17 +255,22 @@ def main():
     text = Path(params_h).read_text()
     numbers, fields = constants(text), field_lists(text)
     table = kernel_table(numbers)
-    stems = dict.fromkeys(file.name.split('.')[0] for file in files)
-    missing = [stem for stem in stems if stem not in table]
+    names = dict.fromkeys('.'.join(file.name.split('.')[:2]) for file in files)
+    rows = {name: table.get(name, table.get(name.split('.')[0])) for name in names}
+    missing = [name for name in names if rows[name] is None]
     if missing:
         sys.exit(f'manifest.py: no row for {", ".join(missing)}')
+    operations = operation_table(numbers) if names else {}
+    for operation in operations.values():
+        for each in operation['passes']:
+            each['kernels'] = [kernel for kernel in each['kernels'] if kernel['name'] in names]
     Path(out).write_text(to_text({
         'format': FORMAT,
         'kquant': version,
         'notes': NOTES,
         'limits': LIMITS,
-        'kernels': [describe(stem, table[stem], fields, files) for stem in stems],
-        'operations': operation_table(numbers) if stems else {},
+        'kernels': [describe(name, rows[name], fields, files) for name in names],
+        'operations': operations,
     }) + '\n')
 
 

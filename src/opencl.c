@@ -31,7 +31,8 @@ struct kq_opencl {
     cl_device_id device;
     OPENCL_PACK_FUNCTIONS(KQ_CL_MEMBER)
     uint32_t ops;
-    cl_program programs[KQ_KERNEL_COUNT];  // NULL: not asked for
+    kq_limits limits;
+    cl_program programs[KQ_KERNEL_COUNT];  // NULL where the pack has none
     const char *program_text;
 };
 
@@ -284,12 +285,14 @@ static void keep_reason(void *user, kq_result result, const char *reason)
 static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_program wanted,
                               unsigned index, unsigned *first)
 {
-    const char *stem = kq_kernel_stems[index];
-    const kq_kernel *kernel = kq_find_kernel(KQ_API_OPENCL, stem, t->address_bits);
+    char stem[KQ_STEM_BYTES];
+    kq_kernel_stem(index, stem);
+    const kq_kernel *kernel =
+        kq_find_kernel(KQ_API_OPENCL, kq_kernel_names[index], t->address_bits);
     if (kernel == NULL) {
         return kq_fail(&pack->errors, KQ_ERROR_UNSUPPORTED,
-                       "this library holds no OpenCL kernel %s of %u address bits", stem,
-                       (unsigned)t->address_bits);
+                       "this library holds no OpenCL kernel %s of %u address bits",
+                       kq_kernel_names[index], (unsigned)t->address_bits);
     }
     char reason[REASON_BYTES];
     const kq_errors keeper = {keep_reason, reason};
@@ -318,6 +321,13 @@ static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_progra
         }
     }
     return kq_fail(&pack->errors, result, "%s", reason);
+}
+
+// Whether the library has a variant that the caller doesn't go without.
+static bool has_variant(const target *t, unsigned index, uint32_t without)
+{
+    return (without >> index & 1) == 0 &&
+           kq_find_kernel(KQ_API_OPENCL, kq_kernel_names[index], t->address_bits) != NULL;
 }
 
 static kq_result find_pack_functions(kq_opencl *pack, const kq_lookup *lookup)
@@ -358,6 +368,12 @@ static kq_result check_opencl_params(const kq_opencl_params *params)
 
 kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack)
 {
+    return kq_opencl_create_without(params, 0, pack);
+}
+
+kq_result kq_opencl_create_without(const kq_opencl_params *params, uint32_t variants,
+                                   kq_opencl **pack)
+{
     kq_opencl *p = NULL;
     kq_result result;
     if (pack == NULL || params == NULL) {
@@ -376,6 +392,7 @@ kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack)
     p->errors = params->errors;
     p->ops = params->ops;
     p->device = params->device;
+    p->limits = kq_opencl_limits;
     target t = {.context = params->context, .device = params->device};
     if ((result = find_pack_functions(p, &params->lookup)) != KQ_OK ||
         (result = check_device(p, &t)) != KQ_OK) {
@@ -386,12 +403,17 @@ kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack)
     }
     unsigned first = 0;
     for (unsigned i = 0; i < KQ_KERNEL_COUNT; i++) {
-        if (params->ops != 0 && (params->ops >> kq_kernel_op(i) & 1) == 0) {
+        bool is_variant = kq_kernel_is_variant(i);
+        if ((params->ops != 0 && (params->ops >> kq_kernel_op(i) & 1) == 0) ||
+            (is_variant && !has_variant(&t, i, variants))) {
             continue;
         }
         result = build_kernel(p, &t, params->program, i, &first);
         if (result != KQ_OK) {
             goto fail;
+        }
+        if (is_variant) {
+            p->limits.variants |= 1u << i;
         }
     }
     *pack = p;
@@ -524,7 +546,7 @@ kq_result kq_opencl_quantize_query(const kq_opencl *pack, const kq_opencl_quanti
     kq_result result = check_opencl_needs(pack, needs);
     result = result != KQ_OK ? result : read_quantize(pack, op, &j);
     return result != KQ_OK ? result
-                           : kq_plan_query(&j.operation, &kq_opencl_limits, &pack->errors, needs);
+                           : kq_plan_query(&j.operation, &pack->limits, &pack->errors, needs);
 }
 
 kq_result kq_opencl_quantized_dot_query(const kq_opencl *pack, const kq_opencl_quantized_dot *op,
@@ -534,7 +556,7 @@ kq_result kq_opencl_quantized_dot_query(const kq_opencl *pack, const kq_opencl_q
     kq_result result = check_opencl_needs(pack, needs);
     result = result != KQ_OK ? result : read_dot(pack, op, false, &j);
     return result != KQ_OK ? result
-                           : kq_plan_query(&j.operation, &kq_opencl_limits, &pack->errors, needs);
+                           : kq_plan_query(&j.operation, &pack->limits, &pack->errors, needs);
 }
 
 // The buffers that a kernel takes, in its order.
@@ -544,7 +566,9 @@ static const struct {
 } kernel_buffers[KQ_KERNEL_COUNT] = {
     [KQ_KERNEL_QUANTIZE] = {3, {KQ_VALUES, KQ_RECORDS, KQ_STATUS}},
     [KQ_KERNEL_DOT_TERMS] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
+    [KQ_KERNEL_DOT_TERMS_COLUMNS] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_TERMS_SHARED] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
+    [KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_SEQUENTIAL] = {2, {KQ_RESULT, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_PAIRWISE] = {2, {KQ_RESULT, KQ_SCRATCH}},
     [KQ_KERNEL_PRIMITIVE] = {1, {KQ_ITEMS}},
@@ -593,12 +617,13 @@ static kq_result enqueue_step(const kq_opencl *pack, const opencl_job *j, const 
                               const cl_event *waits, cl_event *event)
 {
     const kq_step step = kq_plan_step(plan, index);
+    char stem[KQ_STEM_BYTES];
+    kq_kernel_stem(step.kernel, stem);
     const size_t local[2] = {KQ_LANES, 1};
     const size_t global[2] = {(size_t)step.groups[0] * KQ_LANES, step.groups[1]};
     cl_int code = CL_SUCCESS;
     const char *call = "clCreateKernel";
-    cl_kernel kernel =
-        pack->clCreateKernel(pack->programs[step.kernel], kq_kernel_stems[step.kernel], &code);
+    cl_kernel kernel = pack->clCreateKernel(pack->programs[step.kernel], stem, &code);
     if (kernel == NULL || code != CL_SUCCESS) {
         return kq_cl_fail(&pack->errors, call, code);
     }
@@ -611,7 +636,7 @@ static kq_result enqueue_step(const kq_opencl *pack, const opencl_job *j, const 
     }
     kq_result result = KQ_OK;
     if (code == CL_INVALID_WORK_GROUP_SIZE) {
-        result = fail_work_group(pack, kernel, kq_kernel_stems[step.kernel]);
+        result = fail_work_group(pack, kernel, kq_kernel_names[step.kernel]);
     } else if (code != CL_SUCCESS) {
         result = kq_cl_fail(&pack->errors, call, code);
     }
@@ -668,7 +693,7 @@ static kq_result enqueue(const kq_opencl *pack, const opencl_job *j, cl_command_
                          cl_uint wait_count, const cl_event *waits, cl_event *event)
 {
     kq_plan plan;
-    kq_result result = kq_plan_make(&j->operation, true, &kq_opencl_limits, &pack->errors, &plan);
+    kq_result result = kq_plan_make(&j->operation, true, &pack->limits, &pack->errors, &plan);
     result = result != KQ_OK ? result : kq_plan_fit(&plan, &pack->errors);
     if (result != KQ_OK) {
         return result;
@@ -715,11 +740,10 @@ kq_result kq_opencl_self_test_enqueue(const kq_opencl *pack, const kq_opencl_ran
     result = result != KQ_OK ? result : add_range(pack, &j, 0, range);
     const kq_operand *whole = &j.operation.operands[0];
     if (result == KQ_OK) {
-        result =
-            kq_self_test_check(pack->ops, whole, kq_opencl_limits.offset_alignment, &pack->errors);
+        result = kq_self_test_check(pack->ops, whole, pack->limits.offset_alignment, &pack->errors);
     }
     for (unsigned i = 0; i < KQ_SELF_TEST_PLANS && result == KQ_OK; i++) {
-        result = kq_self_test_plan(i, whole, &kq_opencl_limits, &pack->errors, &plans[i]);
+        result = kq_self_test_plan(i, whole, &pack->limits, &pack->errors, &plans[i]);
     }
     for (int role = 1; role < KQ_BINDING_COUNT; role++) {
         j.buffers[role] = j.buffers[0];
@@ -738,6 +762,6 @@ kq_result kq_opencl_primitives_enqueue(const kq_opencl *pack, cl_mem buffer, uin
     kq_plan plan;
     const opencl_job j = {.operation = {.op = KQ_OP_SELF_TEST}, .buffers[KQ_ITEMS] = buffer};
     chain c = {.queue = queue};
-    kq_plan_primitives(count, 0, &kq_opencl_limits, &plan);
+    kq_plan_primitives(count, 0, &pack->limits, &plan);
     return enqueue_plan(pack, &j, &plan, &c, true, event);
 }

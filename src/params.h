@@ -61,6 +61,9 @@
 #define KQ_LANES           64u
 #define KQ_LANES_PER_BLOCK 16u
 
+// Dots of one row that a lane of quantized_dot_terms.columns takes.
+#define KQ_COLUMNS 4u
+
 // Terms that one workgroup of the pairwise fold reduces to one value.
 #define KQ_PAIRWISE_CHUNK 128u
 

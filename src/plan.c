@@ -7,13 +7,15 @@
 _Static_assert(sizeof(kq_dot_params) <= 128 && sizeof(kq_quantize_params) <= sizeof(kq_dot_params),
                "parameters outgrow push constants");
 
-const char *const kq_kernel_stems[KQ_KERNEL_COUNT] = {
-    "quantize",
-    "quantized_dot_terms",
-    "quantized_dot_terms_shared",
-    "quantized_dot_sequential",
-    "quantized_dot_pairwise",
-    "primitive",
+const char *const kq_kernel_names[KQ_KERNEL_COUNT] = {
+    [KQ_KERNEL_QUANTIZE] = "quantize.base",
+    [KQ_KERNEL_DOT_TERMS] = "quantized_dot_terms.base",
+    [KQ_KERNEL_DOT_TERMS_COLUMNS] = "quantized_dot_terms.columns",
+    [KQ_KERNEL_DOT_TERMS_SHARED] = "quantized_dot_terms_shared.base",
+    [KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED] = "quantized_dot_terms_shared.aligned",
+    [KQ_KERNEL_DOT_SEQUENTIAL] = "quantized_dot_sequential.base",
+    [KQ_KERNEL_DOT_PAIRWISE] = "quantized_dot_pairwise.base",
+    [KQ_KERNEL_PRIMITIVE] = "primitive.base",
 };
 
 kq_op kq_kernel_op(unsigned kernel)
@@ -21,6 +23,19 @@ kq_op kq_kernel_op(unsigned kernel)
     return kernel == KQ_KERNEL_QUANTIZE    ? KQ_OP_QUANTIZE
            : kernel == KQ_KERNEL_PRIMITIVE ? KQ_OP_SELF_TEST
                                            : KQ_OP_QUANTIZED_DOT;
+}
+
+bool kq_kernel_is_variant(unsigned kernel)
+{
+    return strcmp(strchr(kq_kernel_names[kernel], '.'), ".base") != 0;
+}
+
+const char *kq_kernel_stem(unsigned kernel, char stem[KQ_STEM_BYTES])
+{
+    size_t length = strcspn(kq_kernel_names[kernel], ".");
+    memcpy(stem, kq_kernel_names[kernel], length);
+    stem[length] = '\0';
+    return stem;
 }
 
 static uint64_t ceil_div(uint64_t a, uint64_t b)
@@ -95,6 +110,7 @@ static bool shares_rhs(uint64_t dots, uint32_t inner_step, uint32_t outer_step)
     return inner_step == 0 && outer_step == 0 && dots >= KQ_LANES / 2;
 }
 
+// The workgroups of a base kernel, which no variant takes more of.
 static uint64_t terms_groups(bool shared, uint64_t dots, uint32_t G)
 {
     return shared ? ceil_div(dots, KQ_LANES) * G : ceil_div(dots * G, KQ_LANES);
@@ -265,6 +281,7 @@ static kq_result make(const kq_operation *operation, bool has_scratch, const kq_
     plan->op = operation->op;
     plan->order = operation->order;
     plan->max_groups_x = limits->groups[0];
+    plan->variants = limits->variants;
     kq_result result = kq_shape_make(operation, errors, shape);
     if (result != KQ_OK) {
         return result;
@@ -434,6 +451,43 @@ static uint64_t pairwise_fold(const kq_plan *plan, uint32_t fold, kq_dot_params 
     return fold < passes ? pairwise_pass(plan, fold, p) : pairwise_merge(plan, fold - passes, p);
 }
 
+static bool has_variant(const kq_plan *plan, unsigned kernel)
+{
+    return (plan->variants >> kernel & 1) != 0;
+}
+
+// Whether every record of lhs starts at a multiple of 16 bytes of the range.
+static bool has_aligned_lhs(const kq_dot_params *p)
+{
+    return (p->lhs_offset | p->lhs_stride | p->lhs_inner_step | p->lhs_outer_step) % 16 == 0;
+}
+
+// Whether the inner count goes over lhs alone, in enough rows to go round a workgroup, and the
+// outer one over rhs alone.
+static bool has_columns(const kq_dot_params *p)
+{
+    return p->rhs_inner_step == 0 && p->lhs_outer_step == 0 && p->inner >= KQ_LANES / 2;
+}
+
+// Sets step->kernel to that of the terms, of those that the pack has for the shape; its workgroups.
+static uint64_t terms(const kq_plan *plan, kq_step *step)
+{
+    const kq_dot_params *p = &plan->dot;
+    const bool aligned = has_aligned_lhs(p);
+    if (shares_rhs(p->dots, p->rhs_inner_step, p->rhs_outer_step)) {
+        step->kernel = aligned && has_variant(plan, KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED)
+                           ? KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED
+                           : KQ_KERNEL_DOT_TERMS_SHARED;
+        return terms_groups(true, p->dots, p->G);
+    }
+    if (aligned && has_columns(p) && has_variant(plan, KQ_KERNEL_DOT_TERMS_COLUMNS)) {
+        step->kernel = KQ_KERNEL_DOT_TERMS_COLUMNS;
+        return ceil_div(p->inner, KQ_LANES) * ceil_div(p->dots / p->inner, KQ_COLUMNS) * p->G;
+    }
+    step->kernel = KQ_KERNEL_DOT_TERMS;
+    return terms_groups(false, p->dots, p->G);
+}
+
 kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
 {
     kq_step step = {0};
@@ -451,10 +505,8 @@ kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
     } else {
         kq_dot_params p = plan->dot;
         if (p.G > 0 && index == 0) {
-            bool shared = shares_rhs(p.dots, p.rhs_inner_step, p.rhs_outer_step);
-            step.kernel = shared ? KQ_KERNEL_DOT_TERMS_SHARED : KQ_KERNEL_DOT_TERMS;
+            groups = terms(plan, &step);
             p.to_at = plan->terms_at;
-            groups = terms_groups(shared, p.dots, p.G);
         } else {
             // With G = 0 the sequential fold alone writes +0, whatever the order.
             bool pairwise = plan->order == KQ_ORDER_PAIRWISE && p.G > 0;

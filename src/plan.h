@@ -6,21 +6,31 @@
 #include "params.h"
 #include "shape.h"
 
+// A base kernel, on its own, serves all shapes that come to it. A variant behind it does the same
+// work for some of them, or on some devices, and a pack may lack it.
 enum {
     KQ_KERNEL_QUANTIZE,
     KQ_KERNEL_DOT_TERMS,
+    KQ_KERNEL_DOT_TERMS_COLUMNS,
     KQ_KERNEL_DOT_TERMS_SHARED,
+    KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED,
     KQ_KERNEL_DOT_SEQUENTIAL,
     KQ_KERNEL_DOT_PAIRWISE,
     KQ_KERNEL_PRIMITIVE,
     KQ_KERNEL_COUNT,
 };
 
-// "quantize", "quantized_dot_terms", ...: file stem, OpenCL entry point, first half of a name.
-extern const char *const kq_kernel_stems[KQ_KERNEL_COUNT];
+// "quantize.base", "quantized_dot_terms_shared.aligned", ...: as in kq_kernel, unique in an API.
+extern const char *const kq_kernel_names[KQ_KERNEL_COUNT];
 
-// The operation that a kernel belongs to.
+// The operation that a kernel belongs to, and whether it is a variant.
 kq_op kq_kernel_op(unsigned kernel);
+bool kq_kernel_is_variant(unsigned kernel);
+
+// The first half of a kernel's name, which is the entry point in OpenCL. Copied to stem, which it
+// returns.
+enum { KQ_STEM_BYTES = 64 };
+const char *kq_kernel_stem(unsigned kernel, char stem[KQ_STEM_BYTES]);
 
 #define KQ_PARAMS_FIELD(name) uint32_t name;
 typedef struct kq_quantize_params {
@@ -41,6 +51,8 @@ typedef struct kq_limits {
     uint32_t offset_alignment;  // of a binding's start: a power of two, at least 4
     uint32_t groups[2];         // workgroups in x and y
     const char *groups_name;
+    uint32_t variants;  // those that may be dispatched, as bits 1u << KQ_KERNEL_*; no limit depends
+                        // on them, for none takes more workgroups than its base
 } kq_limits;
 
 // A range of a buffer to bind: from an aligned offset to the end of a 4-byte word.
@@ -62,6 +74,7 @@ typedef struct kq_plan {
     uint32_t sums_at;  // where sums wait, in scratch; the terms are behind them
     uint32_t terms_at;
     uint32_t max_groups_x;
+    uint32_t variants;  // of the limits
 } kq_plan;
 
 // KQ_ERROR_ARGUMENT if a rule is broken. A plan that does not fit the device is no error here:

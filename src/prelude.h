@@ -1,4 +1,4 @@
-// The C prelude of exact.h and records.h: types and function qualifiers, nothing else. Installed
+// The C prelude of exact.h and records.h: types and qualifiers, nothing else. Installed
 // beside them in include/kquant/device; prelude.glsl and prelude.cl are its counterparts.
 #ifndef KQ_PRELUDE_H
 #define KQ_PRELUDE_H
@@ -8,5 +8,6 @@
 typedef uint32_t u32;
 
 #define KQ_FN static inline
+#define KQ_IN
 
 #endif

@@ -19,7 +19,7 @@
 #define KQ_PRIMITIVE_COUNT        12u
 
 // What primitive `number` gives for a and b; 0 if there is none of that number.
-KQ_FN u32 kq_primitive(u32 number, u32 a, u32 b)
+KQ_FN u32 kq_primitive(KQ_IN u32 number, KQ_IN u32 a, KQ_IN u32 b)
 {
     u32 result = 0u;
     if (number == KQ_PRIMITIVE_F16_TO_F32) {

@@ -3,6 +3,9 @@
 // for kquant's own: it is installed in include/kquant/device, to be included after the prelude of
 // the language, exact.h and your macros below. All that it defines begins with kq_ or KQ_.
 //
+// KQ_IN, the prelude's, stands before what a function only reads: GLSL hands that over without a
+// variable for each argument of each call, which makes modules a third smaller.
+//
 // A record is seen as little-endian 32-bit words: Q4_K has 36, Q8_K has 73.
 //
 //   Q4_K word 0: d, dmin    1..3: sc, m     4..35: q
@@ -23,32 +26,32 @@
 #define KQ_RECORDS_H
 
 // Four 6-bit fields, one a byte: field[0..3] from word 1 (sc) or 2 (m) of a Q4_K record.
-KQ_FN u32 kq_q4_k_fields_low(u32 word)
+KQ_FN u32 kq_q4_k_fields_low(KQ_IN u32 word)
 {
     return word & 0x3F3F3F3Fu;
 }
 
 // field[4..7]: their low bits lie in word 3, for sc in the low nibbles, for m in the high ones,
 // which the caller has shifted down.
-KQ_FN u32 kq_q4_k_fields_high(u32 word, u32 word3)
+KQ_FN u32 kq_q4_k_fields_high(KQ_IN u32 word, KQ_IN u32 word3)
 {
     return (word3 & 0x0F0F0F0Fu) | ((word >> 2) & 0x30303030u);
 }
 
 // Byte i of a word, 0 to 3.
-KQ_FN u32 kq_byte(u32 word, u32 i)
+KQ_FN u32 kq_byte(KQ_IN u32 word, KQ_IN u32 i)
 {
     return (word >> (8u * i)) & 255u;
 }
 
 // A word of four i8 lanes, made ready for kq_dot4: two lanes each, biased by 128 to be unsigned, in
 // halves that are swapped.
-KQ_FN u32 kq_lanes_02(u32 lanes)
+KQ_FN u32 kq_lanes_02(KQ_IN u32 lanes)
 {
     return (((lanes & 255u) << 16) | ((lanes >> 16) & 255u)) ^ 0x00800080u;
 }
 
-KQ_FN u32 kq_lanes_13(u32 lanes)
+KQ_FN u32 kq_lanes_13(KQ_IN u32 lanes)
 {
     return kq_lanes_02(lanes >> 8);
 }
@@ -56,26 +59,26 @@ KQ_FN u32 kq_lanes_13(u32 lanes)
 // The sum of four products of codes (bytes 0 to 15) and lanes made ready, as two's complement. A
 // multiply sums two products in its high half, which has room for 2 * 15 * 255; what the bias added
 // is taken off.
-KQ_FN u32 kq_dot4_ready(u32 codes, u32 lanes_02, u32 lanes_13)
+KQ_FN u32 kq_dot4_ready(KQ_IN u32 codes, KQ_IN u32 lanes_02, KQ_IN u32 lanes_13)
 {
     u32 even = (codes & 0x00FF00FFu) * lanes_02;
     u32 odd = ((codes >> 8) & 0x00FF00FFu) * lanes_13;
     return (even >> 16) + (odd >> 16) - 128u * ((codes * 0x01010101u) >> 24);
 }
 
-KQ_FN u32 kq_dot4(u32 codes, u32 lanes)
+KQ_FN u32 kq_dot4(KQ_IN u32 codes, KQ_IN u32 lanes)
 {
     return kq_dot4_ready(codes, kq_lanes_02(lanes), kq_lanes_13(lanes));
 }
 
 // The sum of the two i16 halves of a word, as two's complement.
-KQ_FN u32 kq_sum_i16x2(u32 word)
+KQ_FN u32 kq_sum_i16x2(KQ_IN u32 word)
 {
     return ((word & 0xFFFFu) ^ 0x8000u) + ((word >> 16) ^ 0x8000u) - 0x10000u;
 }
 
 // v of one record, from d and dmin (word 0 of Q4_K), S, T (two's complement) and ds (f32 bits).
-KQ_FN u32 kq_v(u32 d_dmin, u32 s, u32 t, u32 ds)
+KQ_FN u32 kq_v(KQ_IN u32 d_dmin, KQ_IN u32 s, KQ_IN u32 t, KQ_IN u32 ds)
 {
     u32 p = kq_f32_mul(kq_f16_to_f32(d_dmin & 0xFFFFu), kq_i32_to_f32(s));
     u32 n = kq_f32_mul(kq_f16_to_f32(d_dmin >> 16), kq_i32_to_f32(t));
@@ -94,20 +97,20 @@ KQ_FN u32 kq_v(u32 d_dmin, u32 s, u32 t, u32 ds)
 // What the low nibbles, or the high ones, of the i-th of 32 words of codes contribute to their
 // sub-block. Of eight words with i = 8j on, the low nibbles are sub-block 2j and the high ones 2j
 // + 1.
-KQ_FN u32 kq_low_codes(KQ_Q4_K lhs, KQ_Q8_K rhs, u32 i)
+KQ_FN u32 kq_low_codes(KQ_IN KQ_Q4_K lhs, KQ_IN KQ_Q8_K rhs, KQ_IN u32 i)
 {
     u32 codes = KQ_Q4_K_WORD(lhs, 4u + i) & 0x0F0F0F0Fu;
     return KQ_Q8_K_DOT4(rhs, i + (i & 24u), codes);
 }
 
-KQ_FN u32 kq_high_codes(KQ_Q4_K lhs, KQ_Q8_K rhs, u32 i)
+KQ_FN u32 kq_high_codes(KQ_IN KQ_Q4_K lhs, KQ_IN KQ_Q8_K rhs, KQ_IN u32 i)
 {
     u32 codes = (KQ_Q4_K_WORD(lhs, 4u + i) >> 4) & 0x0F0F0F0Fu;
     return KQ_Q8_K_DOT4(rhs, i + (i & 24u) + 8u, codes);
 }
 
 // Two sub-blocks, whose sc are the two low bytes of a word.
-KQ_FN u32 kq_sub_blocks(KQ_Q4_K lhs, KQ_Q8_K rhs, u32 i, u32 sc)
+KQ_FN u32 kq_sub_blocks(KQ_IN KQ_Q4_K lhs, KQ_IN KQ_Q8_K rhs, KQ_IN u32 i, KQ_IN u32 sc)
 {
     u32 first = kq_low_codes(lhs, rhs, i) + kq_low_codes(lhs, rhs, i + 1u) +
                 kq_low_codes(lhs, rhs, i + 2u) + kq_low_codes(lhs, rhs, i + 3u) +
@@ -121,7 +124,7 @@ KQ_FN u32 kq_sub_blocks(KQ_Q4_K lhs, KQ_Q8_K rhs, u32 i, u32 sc)
 }
 
 // S: the scaled sum of products of codes.
-KQ_FN u32 kq_s(KQ_Q4_K lhs, KQ_Q8_K rhs)
+KQ_FN u32 kq_s(KQ_IN KQ_Q4_K lhs, KQ_IN KQ_Q8_K rhs)
 {
     u32 low = kq_q4_k_fields_low(KQ_Q4_K_WORD(lhs, 1u));
     u32 high = kq_q4_k_fields_high(KQ_Q4_K_WORD(lhs, 1u), KQ_Q4_K_WORD(lhs, 3u));
@@ -130,7 +133,7 @@ KQ_FN u32 kq_s(KQ_Q4_K lhs, KQ_Q8_K rhs)
 }
 
 // T: the scaled sum of the stored bsum, whether or not they agree with the codes.
-KQ_FN u32 kq_t(KQ_Q4_K lhs, KQ_Q8_K rhs)
+KQ_FN u32 kq_t(KQ_IN KQ_Q4_K lhs, KQ_IN KQ_Q8_K rhs)
 {
     u32 low = kq_q4_k_fields_low(KQ_Q4_K_WORD(lhs, 2u));
     u32 high = kq_q4_k_fields_high(KQ_Q4_K_WORD(lhs, 2u), KQ_Q4_K_WORD(lhs, 3u) >> 4);
@@ -141,7 +144,7 @@ KQ_FN u32 kq_t(KQ_Q4_K lhs, KQ_Q8_K rhs)
 }
 
 // The term v of a pair of records.
-KQ_FN u32 kq_term(KQ_Q4_K lhs, KQ_Q8_K rhs)
+KQ_FN u32 kq_term(KQ_IN KQ_Q4_K lhs, KQ_IN KQ_Q8_K rhs)
 {
     return kq_v(KQ_Q4_K_WORD(lhs, 0u), kq_s(lhs, rhs), kq_t(lhs, rhs), KQ_Q8_K_DS(rhs));
 }
@@ -156,38 +159,38 @@ KQ_FN u32 kq_term(KQ_Q4_K lhs, KQ_Q8_K rhs)
 // The magnitude and, below it, the sign: of two equal magnitudes the negative one is larger. A
 // value wraps below itself when doubled just where its sign is set; two shifts would become a
 // rotation, which oclgrind doesn't know.
-KQ_FN u32 kq_extreme_key(u32 value)
+KQ_FN u32 kq_extreme_key(KQ_IN u32 value)
 {
     return (value << 1) | (value + value < value ? 1u : 0u);
 }
 
 // -127 / extreme, one rounding, with the extreme's sign moved to the dividend; 0 where all values
 // are zeros.
-KQ_FN u32 kq_inverse(u32 key)
+KQ_FN u32 kq_inverse(KQ_IN u32 key)
 {
     return key < 2u ? 0u : kq_f32_div(0xC2FE0000u ^ (key << 31), key >> 1);
 }
 
 // 1 if every value of the block is finite and so is its inverse, else 0.
-KQ_FN u32 kq_is_legal(u32 key, u32 inverse)
+KQ_FN u32 kq_is_legal(KQ_IN u32 key, KQ_IN u32 inverse)
 {
     return key < 0xFF000000u && (inverse & KQ_F32_INF) != KQ_F32_INF ? 1u : 0u;
 }
 
 // ds = 1 / inverse, a second rounding; +0 where all values are zeros.
-KQ_FN u32 kq_ds(u32 inverse)
+KQ_FN u32 kq_ds(KQ_IN u32 inverse)
 {
     return inverse == 0u ? 0u : kq_f32_div(0x3F800000u, inverse);
 }
 
 // q of one value, in the low byte.
-KQ_FN u32 kq_code(u32 value, u32 inverse)
+KQ_FN u32 kq_code(KQ_IN u32 value, KQ_IN u32 inverse)
 {
     return kq_f32_to_i8(kq_f32_mul(value, inverse)) & 255u;
 }
 
 // The sum of the four i8 lanes of a word, as two's complement.
-KQ_FN u32 kq_sum_i8x4(u32 lanes)
+KQ_FN u32 kq_sum_i8x4(KQ_IN u32 lanes)
 {
     return kq_dot4(0x01010101u, lanes);
 }

@@ -35,7 +35,7 @@ enum {
     STATUS_AT = LHS_AT + LHS_BYTES,
     LEVEL_STATUS_AT = STATUS_AT + (int)sizeof(kq_status),
     RESULTS_AT = LEVEL_STATUS_AT + (int)sizeof(kq_status),
-    RESULTS_BYTES = 8 + 16 + 64 + 96 + 64 + 292 + 284 + 128 + 128,
+    RESULTS_BYTES = 8 + 16 + 64 + 96 + 64 + 292 + 284 + 128 + 128 + 280 + 1320,
     RECORDS_AT = RESULTS_AT + RESULTS_BYTES,
     FIRST_RECORD_AT = RECORDS_AT + 3,
     RECORDS_BYTES = 3 + (BLOCKS - 1) * RECORD_STRIDE + (int)KQ_Q8_K_BYTES,
@@ -147,7 +147,7 @@ static const quantize_test quantize_tests[] = {
 // Results begin `skip` bytes into the output; what lies between them stays as it is. The first two
 // repeats meet the record of the block that has none; others have subnormal terms, and infinite
 // ones. Chunks of the pairwise fold and workgroups of every kernel are several, and the last ones
-// are not full.
+// are not full. Some of lhs lie at multiples of 16 bytes, for which there are variants.
 typedef struct dot_test {
     kq_self_test_output output;
     unsigned skip;
@@ -257,6 +257,28 @@ static const dot_test dot_tests[] = {
         .lhs_stride = 1,
         .rhs_stride = KQ_BROADCAST,
         .repeat = {{16, 2}, {3, 400}, {0, 0}, {4, 64}},
+    },
+    {
+        .output = {"dots of shared records", RESULTS_AT + 1080, 280, UINT64_C(0x0E298317B9E226EA)},
+        .skip = 0,
+        .order = KQ_ORDER_SEQUENTIAL,
+        .G = 5,
+        .lhs_at = LHS_AT,
+        .rhs_at = FIRST_RECORD_AT,
+        .lhs_stride = ITEM_BYTES,
+        .rhs_stride = RECORD_STRIDE,
+        .repeat = {{10, 7}, {ITEM_BYTES, 5 * ITEM_BYTES}, {0, 0}, {4, 40}},
+    },
+    {
+        .output = {"columns of dots", RESULTS_AT + 1360, 1320, UINT64_C(0xF1A7E2C6966024E6)},
+        .skip = 0,
+        .order = KQ_ORDER_SEQUENTIAL,
+        .G = 2,
+        .lhs_at = LHS_AT - 24 * ITEM_BYTES,
+        .rhs_at = FIRST_RECORD_AT + 4 * RECORD_STRIDE,
+        .lhs_stride = 2 * ITEM_BYTES,
+        .rhs_stride = RECORD_STRIDE,
+        .repeat = {{66, 5}, {ITEM_BYTES, 0}, {0, RECORD_STRIDE}, {4, 264}},
     },
 };
 

@@ -110,7 +110,7 @@ struct kq_vulkan {
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout pipeline_layout;
     bool has_own_layouts;
-    VkPipeline pipelines[KQ_KERNEL_COUNT];  // null where not asked for
+    VkPipeline pipelines[KQ_KERNEL_COUNT];  // null where the pack has none
 };
 
 static const VkAllocationCallbacks *allocator(const kq_vulkan *pack)
@@ -203,9 +203,9 @@ static kq_result name_pipeline(const kq_vulkan *pack, PFN_vkVoidFunction set_deb
                            ((PFN_vkSetDebugUtilsObjectNameEXT)set_debug_name)(pack->device, &info));
 }
 
-static kq_result create_pipeline(kq_vulkan *pack, const kq_vulkan_params *params, unsigned kernel)
+static kq_result create_pipeline(kq_vulkan *pack, const kq_vulkan_params *params, unsigned kernel,
+                                 const kq_kernel *data)
 {
-    const kq_kernel *data = kq_find_kernel(KQ_API_VULKAN, kq_kernel_stems[kernel], 0);
     VkShaderModule module = VK_NULL_HANDLE;
     VkShaderModuleCreateInfo module_info = {
         .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
@@ -239,7 +239,33 @@ static kq_result create_pipeline(kq_vulkan *pack, const kq_vulkan_params *params
                : name_pipeline(pack, params->set_debug_name, pack->pipelines[kernel], data->name);
 }
 
+// All kernels of the ops that were asked for, of variants those that the library has and the caller
+// doesn't go without.
+static kq_result create_pipelines(kq_vulkan *pack, const kq_vulkan_params *params, uint32_t without)
+{
+    kq_result result = KQ_OK;
+    for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT && result == KQ_OK; kernel++) {
+        bool is_variant = kq_kernel_is_variant(kernel);
+        const kq_kernel *data = kq_find_kernel(KQ_API_VULKAN, kq_kernel_names[kernel], 0);
+        if ((params->ops != 0 && (params->ops & 1u << kq_kernel_op(kernel)) == 0) ||
+            (is_variant && (data == NULL || (without >> kernel & 1) != 0))) {
+            continue;
+        }
+        result = create_pipeline(pack, params, kernel, data);
+        if (is_variant) {
+            pack->limits.variants |= 1u << kernel;
+        }
+    }
+    return result;
+}
+
 kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
+{
+    return kq_vulkan_create_without(params, 0, out);
+}
+
+kq_result kq_vulkan_create_without(const kq_vulkan_params *params, uint32_t variants,
+                                   kq_vulkan **out)
 {
     *out = NULL;
     kq_result result = check_vulkan_params(params);
@@ -271,11 +297,7 @@ kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
         pack->set_layout = params->share_layouts->set_layout;
         pack->pipeline_layout = params->share_layouts->pipeline_layout;
     }
-    for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT && result == KQ_OK; kernel++) {
-        if (params->ops == 0 || (params->ops & 1u << kq_kernel_op(kernel)) != 0) {
-            result = create_pipeline(pack, params, kernel);
-        }
-    }
+    result = result != KQ_OK ? result : create_pipelines(pack, params, variants);
     if (result != KQ_OK) {
         kq_vulkan_destroy(&pack);
         return result;

@@ -19,7 +19,12 @@ struct kq_vulkan;
 kq_result kq_vulkan_primitives_record(const struct kq_vulkan *pack, VkBuffer buffer, uint32_t count,
                                       VkDescriptorSet set, VkCommandBuffer command_buffer);
 
-// A device's limits of bindings and dispatches.
+// kq_vulkan_create without some variants, as bits 1u << KQ_KERNEL_*: for tests.
+struct kq_vulkan_params;
+kq_result kq_vulkan_create_without(const struct kq_vulkan_params *params, uint32_t variants,
+                                   struct kq_vulkan **pack);
+
+// A device's limits of bindings and dispatches; no variants.
 kq_limits kq_vulkan_limits(const VkPhysicalDeviceLimits *limits);
 
 #endif

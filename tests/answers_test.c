@@ -33,6 +33,7 @@ static const char *const steps[] = {
     "pairwise dot",
     "repeat of dots",
     "dots of shared records",
+    "columns of dots",
 };
 
 enum {
@@ -200,7 +201,8 @@ static void test_each_byte(void **state)
     assert_int_equal(counted[SEQUENTIAL], 8);
     assert_int_equal(counted[SEQUENTIAL + 1], 16);
     assert_int_equal(counted[SEQUENTIAL + 2], 64 + 96 + 64);
-    assert_int_equal(counted[SEQUENTIAL + 3], 292 + 284 + 128 + 128);
+    assert_int_equal(counted[SEQUENTIAL + 3], 292 + 284 + 128 + 128 + 280);
+    assert_int_equal(counted[SEQUENTIAL + 4], 1320);
 }
 
 // Of two wrong steps the first is named, whatever lies further on.
@@ -308,6 +310,8 @@ static void test_report_of_outputs(void **state)
         [9] = "dots of shared records, 10 x 7 of G = 5 in pairwise order",
         [10] = "dots of shared records, 16 x 2 of G = 2 in pairwise order",
         [11] = "dots of shared records, 16 x 2 of G = 2 in pairwise order",
+        [12] = "dots of shared records, 10 x 7 of G = 5",
+        [13] = "columns of dots, 66 x 5 of G = 2",
     };
     for (unsigned i = 1; i < KQ_SELF_TEST_PLANS; i++) {
         const kq_self_test_output *output = kq_self_test_output_of(i);

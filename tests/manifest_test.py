@@ -42,13 +42,13 @@ class Installed:
         return Module(self.folder / name)
 
     @functools.cache
-    def member_names(self, stem):
+    def member_names(self, name):
         """The names of the push constants, which modules are installed without."""
         with tempfile.TemporaryDirectory() as tmp:
             spv = Path(tmp) / 'named.spv'
             made = run('glslangValidator', '-V', '--target-env', 'vulkan1.0',
                        f'-I{self.shaders}', f'-I{self.headers}', '-o', str(spv),
-                       str(self.shaders / f'{stem}.comp'))
+                       str(self.shaders / f'{name.removesuffix(".base")}.comp'))
             if made.returncode != 0:
                 sys.exit(made.stdout + made.stderr)
             module = Module(spv)
@@ -120,7 +120,7 @@ def check_push_constants(installed, module, kernel):
     stated = [param['offset'] for param in kernel['params']]
     if stated != [offsets[i] for i in range(len(offsets))] or sizes != {4}:
         yield f'offsets {stated}, but they are {offsets} of {sizes} bytes'
-    names = installed.member_names(kernel['name'].split('.')[0])
+    names = installed.member_names(kernel['name'])
     if [param['name'] for param in kernel['params']] != names:
         yield f'the names of params are {names}'
 
@@ -165,7 +165,8 @@ def check_source(installed, kernel, file):
 def names_in(factors):
     for factor in factors:
         for item in factor['of']:
-            yield item if isinstance(item, str) else item['of']
+            yield from [item] if isinstance(item, str) else (
+                item[key] for key in ('of', 'over') if key in item)
 
 
 def check_kernel(installed, kernel):
@@ -252,10 +253,9 @@ def drop(*path):
 
 def changes(manifest):
     """(a part of the fault that must be found, change)."""
-    at = {kernel['name'].split('.')[0]: ('kernels', i)
-          for i, kernel in enumerate(manifest['kernels'])}
-    quantize, pairwise = at['quantize'], at['quantized_dot_pairwise']
-    terms, shared = at['quantized_dot_terms'], at['quantized_dot_terms_shared']
+    at = {kernel['name']: ('kernels', i) for i, kernel in enumerate(manifest['kernels'])}
+    quantize, pairwise = at['quantize.base'], at['quantized_dot_pairwise.base']
+    terms, shared = at['quantized_dot_terms.base'], at['quantized_dot_terms_shared.base']
     api = next(iter(manifest['kernels'][0]['files']))
     file = (*quantize, 'files', api)
     yield 'digest of', set_at(*file, 'sha256', '0' * 64)
@@ -291,20 +291,34 @@ def changes(manifest):
                              {'blocks': {'least': 1}})
     yield 'no binding', set_at('operations', 'quantize', 'preset', {'state': [0, 0, 0, 0]})
     if sys.argv[4:]:
+        if 'quantized_dot_terms.columns' in at:
+            columns = (*at['quantized_dot_terms.columns'], 'workgroups')
+            yield 'plans', set_at(*columns, 1, 'per', 32)
+            yield 'plans', set_at(*columns, 2, 'per', 2)
+            yield 'plans', set_at(*columns, 2, 'of', 0, 'over', 'G')
         yield 'plans', set_at(*quantize, 'workgroups', 0, 'per', 8)
         yield 'plans', set_at(*terms, 'workgroups', [{'of': ['G'], 'per': 1},
                                                      {'of': ['dots'], 'per': 64}])
         yield 'plans', set_at(*shared, 'workgroups', [{'of': ['G', 'dots'], 'per': 64}])
         yield 'plans', set_at(*pairwise, 'workgroups', 1, 'per', 64)
-        yield 'plans', set_at(*at['primitive'], 'workgroups', 0, 'per', 128)
+        yield 'plans', set_at(*at['primitive.base'], 'workgroups', 0, 'per', 128)
         yield 'plans', drop(*pairwise, 'workgroups', 0, 'of', 1, 'doubled_above', 2)
         yield 'plans', set_at('operations', 'quantize', 'preset', 'status', [0, 0, 0, 0])
         yield 'plans', set_at(*sequential, 'passes', 1, 'takes', 65536)
         yield 'plans', set_at(*sequential, 'passes', 1, 'to_at', 'terms')
         yield 'plans', set_at(*sequential, 'scratch', 0, 'where', 'G', 'least', 32768)
         yield 'plans', set_at(*sequential, 'scratch', 0, 'words', 0, 'of', ['dots', 'G'])
-        yield 'plans', set_at(*sequential, 'passes', 0, 'kernels', 0, 'where', 'dots', 'least', 33)
-        yield 'plans', drop(*sequential, 'passes', 0, 'kernels', 0, 'where', 'rhs_outer_step')
+        choices = manifest['operations']['quantized_dot.sequential']['passes'][0]['kernels']
+        for i, choice in enumerate(choices):
+            at_choice = (*sequential, 'passes', 0, 'kernels', i)
+            if choice['name'] != 'quantized_dot_terms.base':
+                yield 'plans', drop(*at_choice)
+            for param, bounds in choice.get('where', {}).items():
+                yield 'plans', drop(*at_choice, 'where', param)
+                if 'least' in bounds:
+                    yield 'plans', set_at(*at_choice, 'where', param, 'least', 33)
+                if 'multiple_of' in bounds:
+                    yield 'plans', set_at(*at_choice, 'where', param, 'multiple_of', 8)
         yield 'plans', drop(*sequential, 'passes', 0)
         yield 'plans', set_at(*tree, 'passes', 1, 'leaves_one_of', 64)
         yield 'plans', set_at(*tree, 'passes', 1, 'from_at', 'sums')

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Holds SPIR-V modules to what base kernels may ask of a driver: nothing optional, no float.
+"""Holds SPIR-V modules to what kernels may ask of a driver: nothing optional, no float.
 
 usage: modules_test.py FOLDER_OR_FILE...
 
 Modules are *.spv, except *.long.spv, which the build strips to make them; *.base.cl are the same
-kernels as OpenCL C. Modules of 32-bit addresses must do what those of 64 bits do. Prints a line a
-module. Exit 1: a module breaks a rule, all together are too large, or there is none. Exit 77: a
+kernels as OpenCL C. A variant may have what VARIANTS allows it beyond a base kernel. Modules of
+32-bit addresses must do what those of 64 bits do. Prints a line a module. Exit 1: a module breaks a rule, all together are too large, or there is none. Exit 77: a
 tool is missing.
 
 It first shows on small modules of its own that each rule can fail.
@@ -35,6 +35,13 @@ CAPABILITIES = {
     'opencl': {'Kernel', 'Addresses', 'Linkage'},
 }
 WIDE_CAPABILITIES = {'Int64'}
+
+# Beside what a base kernel may have: storage buffers that are uvec4[], read by four words at a time.
+VARIANTS = {
+    'base': set(),
+    'aligned': {'uvec4[]'},
+    'columns': {'uvec4[]'},
+}
 EXTENDED = {
     'GLSL.std.450': {'UMin', 'UMax'},
     'OpenCL.std': {'u_min', 'u_max'},
@@ -72,6 +79,16 @@ WIDE_USERS = set('''
     OpAccessChain OpCompositeExtract OpIAdd OpIMul OpInBoundsAccessChain OpInBoundsPtrAccessChain
     OpPtrAccessChain OpShiftLeftLogical OpTypeArray OpUConvert
 '''.split())
+
+def variant_of(path):
+    """"aligned" of STEM.aligned.spv; "base" of a module that is none of the library's."""
+    parts = path.name.split('.')
+    return parts[1] if len(parts) > 2 and parts[1] in VARIANTS else 'base'
+
+
+def allowed_of(path):
+    return VARIANTS[variant_of(path)]
+
 
 def check_declarations(module):
     version = struct.unpack_from('<I', module.path.read_bytes(), 4)[0]
@@ -151,10 +168,14 @@ def check_memory(module):
             yield 'a uniform buffer'
         members = module.by_result[block].operands
         array = module.by_result[members[0]]
-        word = module.by_result.get(array.operands[0])
-        if (len(members) != 1 or array.opcode != 'OpTypeRuntimeArray' or
-                word.operands != ['32', '0'] or
-                module.decoration(members[0], 'ArrayStride') != ['4']):
+        element = module.by_result.get(array.operands[0], array)
+        words = 1
+        if element.opcode == 'OpTypeVector' and 'uvec4[]' in allowed_of(module.path):
+            words = int(element.operands[1])
+            element = module.by_result[element.operands[0]]
+        if (len(members) != 1 or array.opcode != 'OpTypeRuntimeArray' or words not in (1, 4) or
+                element.operands != ['32', '0'] or
+                module.decoration(members[0], 'ArrayStride') != [str(4 * words)]):
             yield 'a storage buffer that is no uint[]'
         bindings.add((module.decoration(variable, 'DescriptorSet')[0],
                       module.decoration(variable, 'Binding')[0]))
@@ -283,6 +304,8 @@ GLSL_FAULTS = (
     ('shared uint', 'layout(set = 0, binding = 1) uniform U { uvec4 u; };\nshared uint',
      'uniform buffer'),
     ('uint words[]', 'uint head; uint words[]', 'no uint[]'),
+    ('buffer Words', 'buffer Quads { uvec4 quads[]; };\n'
+     'layout(std430, set = 0, binding = 0) buffer Words', 'no uint[]'),
     ('max(x,', 'bitCount(x) + max(x,', 'OpBitCount'),
     ('max(x,', 'findMSB(x) + max(x,', 'FindUMsb'),
     ('max(x,', 'bitfieldExtract(x, 1, 2) + max(x,', 'OpBitFieldUExtract'),
@@ -396,6 +419,13 @@ def show_faults(folder):
             found = faults(compiler(f'{kind}-{number}', text.replace(old, new)))
             if not any(expected in fault for fault in found):
                 yield f'"{expected}" not found where it is: {found}'
+    for element, expected in (('uvec4', False), ('uvec2', True)):
+        source = GLSL.replace('uint words[]', f'{element} words[]').replace(
+            'words[gl_LocalInvocationIndex]', 'words[gl_LocalInvocationIndex].x').replace(
+                'words[0] =', 'words[0].x =')
+        found = faults(glsl(f'{element}.aligned', source))
+        if bool(found) != expected:
+            yield f'a variant that reads {element}[]: {found}'
     narrow = ASSEMBLY
     for old, new in ASSEMBLY_NARROW:
         narrow = narrow.replace(old, new)
@@ -447,7 +477,7 @@ def main():
             continue
         modules += 1
         found = faults(path)
-        if '.base.' not in path.name:
+        if path.name.split('.')[1] not in VARIANTS:
             found.append('no rules are written for this variant')
         wrong += len(found)
         print(f'{size:7} {path.name}: {"; ".join(found) or "sound"}')

@@ -256,6 +256,10 @@ DOTS = [
          (3 * ITEM, 64 * ITEM), (0, 0), (4, 64)),
     Dots("dots of shared records", 128, 0, pairwise, 2, LHS, LEVELS + 1, 1, 0, (16, 2), (3, 400),
          (0, 0), (4, 64)),
+    Dots("dots of shared records", 280, 0, sequential, 5, LHS, 0, ITEM, 1, (10, 7), (ITEM, 5 * ITEM),
+         (0, 0), (4, 40)),
+    Dots("columns of dots", 1320, 0, sequential, 2, LHS - 24 * ITEM, 4, 2 * ITEM, 1, (66, 5),
+         (ITEM, 0), (0, 1), (4, 264)),
 ]
 
 

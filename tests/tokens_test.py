@@ -59,12 +59,13 @@ class Tools:
 
 
 def map_back(tokens):
-    """Undoes what the preludes do: the name of the one type, and the qualifiers of functions."""
+    """Undoes what the preludes do: the name of the one type, the qualifiers of functions and of
+    parameters; the headers themselves have none."""
     mapped = []
     for token in tokens:
         if token == 'inline' and mapped[-1:] == ['static']:
             mapped.pop()
-        else:
+        elif token != 'const':
             mapped.append('u32' if token in ('uint', 'uint32_t') else token)
     return mapped
 
@@ -165,7 +166,7 @@ OPERATORS = {
     '&&', '||', '=', '+=', '++', '(', ')', '{', '}', ';', ',',
 }
 KEYWORDS = {'for', 'if', 'return'}
-TYPES = {'u32', 'KQ_FN', 'KQ_Q4_K', 'KQ_Q8_K'}
+TYPES = {'u32', 'KQ_FN', 'KQ_IN', 'KQ_Q4_K', 'KQ_Q8_K'}
 # What a kernel defines to reach records, or records.h makes from that.
 LOAD_MACRO = re.compile(r'KQ_Q[48]_K_\w+')
 CONDITION = re.compile(r'ifndef KQ_(EXACT|RECORDS|PRIMITIVE)_H|ifdef KQ_Q[48]_K_\w+|endif'

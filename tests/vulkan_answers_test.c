@@ -61,8 +61,8 @@ static void test_places(void **state)
         operands all = {{o}};
         run(e, e->pack, &o, offset, i % 2 == 1);
         assert_null(judge_self_test(o.host + offset));
-        // Scratch is what the kernels alone write, most of it for two dots of 301 records, three
-        // chunks of a pairwise fold.
+        // Scratch is what the kernels alone write, most of it for five columns of 66 dots of two
+        // records.
         size_t first = sizeof done;
         size_t last = 0;
         for (size_t k = 0; k < sizeof done; k += 4) {
@@ -71,7 +71,7 @@ static void test_places(void **state)
                 last = k;
             }
         }
-        assert_int_equal(last + 4 - first, 4 * 2 * (301 + 3));
+        assert_int_equal(last + 4 - first, 4 * 2 * 66 * 5);
         assert_memory_equal(o.host, o.expected, offset);
         assert_memory_equal(o.host + offset + KQ_SELF_TEST_BYTES,
                             o.expected + offset + KQ_SELF_TEST_BYTES,
@@ -85,9 +85,11 @@ static void test_places(void **state)
         } parts[] = {
             {"primitive.", 1},
             {"quantize.", 2},
-            {"quantized_dot_terms.", 5},
-            {"quantized_dot_terms_shared.", 4},
-            {"quantized_dot_sequential.", 4},
+            {"quantized_dot_terms.base", 5},
+            {"quantized_dot_terms.columns", 1},
+            {"quantized_dot_terms_shared.base", 3},
+            {"quantized_dot_terms_shared.aligned", 2},
+            {"quantized_dot_sequential.", 6},
             {"quantized_dot_pairwise.", 6},
         };
         enum { PARTS = sizeof parts / sizeof *parts };
@@ -135,6 +137,8 @@ static const fault faults[] = {
     {"quantized_dot_sequential.base", 7, 6, 0, "sequential dot"},  // guard bits
     {"quantized_dot_pairwise.base", 7, 6, 0, "pairwise dot"},
     {"quantized_dot_terms_shared.base", 0x30303030, 0x30303010, 0, "dots of shared records"},
+    {"quantized_dot_terms_shared.aligned", 0x30303030, 0x30303010, 0, "dots of shared records"},
+    {"quantized_dot_terms.columns", 0x30303030, 0x30303010, 0, "columns of dots"},
 };
 
 static void spoil(void *user, const char *kernel, uint32_t *words, size_t count)
@@ -198,10 +202,12 @@ static void test_lost_work(void **state)
         {"primitive", "f16 to f32"},
         {"quantize.", "quantize"},
         {"quantized_dot", "sequential dot"},
-        {"quantized_dot_terms.", "sequential dot"},
+        {"quantized_dot_terms.base", "sequential dot"},
         {"quantized_dot_sequential", "sequential dot"},
         {"quantized_dot_pairwise", "pairwise dot"},
-        {"quantized_dot_terms_shared", "dots of shared records"},
+        {"quantized_dot_terms_shared.base", "dots of shared records"},
+        {"quantized_dot_terms_shared.aligned", "dots of shared records"},
+        {"quantized_dot_terms.columns", "columns of dots"},
     };
     fixture *f = *state;
     engine *e = &f->engine;

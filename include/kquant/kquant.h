@@ -132,7 +132,7 @@ KQ_API const kq_kernel *kq_kernels(size_t *count);  // *count is set; static, of
 // --- Self-test: every step and both operations, held to known answers. At level 2 write the input to your memory,
 // record or enqueue, read it back, ask for the verdict. KQ_OK: the driver can be trusted. KQ_ERROR_DRIVER: *step is the
 // first wrong one, as "f32 multiply"; errors is told question, answer and right answer. step and errors may be NULL.
-#define KQ_SELF_TEST_BYTES 16384u  // of `bytes`, and of level 2's range
+#define KQ_SELF_TEST_BYTES 20480u  // of `bytes`, and of level 2's range
 KQ_API void kq_self_test_input(void *bytes);
 KQ_API kq_result kq_self_test_verdict(const void *bytes, const char **step, const kq_errors *errors);
 
