@@ -170,8 +170,10 @@ for repeat in 0 1, ,1 1,0 1,2,3 x; do
     run 2 bench --repeat="$repeat"
     says err "--repeat=$repeat"
 done
-run 2 bench --repeat=1 --dots=1
-says err '--repeat' '--dots'
+run 2 bench --repeat=1 --long=16
+says err '--long' '--repeat'
+run 77 bench --filter=nosuch
+says err '--filter=nosuch' '--list'
 run 2 quantize
 says err 'IN.f32'
 run 2 quantize one
@@ -616,8 +618,21 @@ rmdir malformed/dot.tsv
 
 # --- bench
 
-run 0 bench --device=reference --records=2 --repeat=8,3
-says out 'median ms' 'GB/s' 'quantized_dot sequential' 'quantized_dot pairwise' 'quantize  ' 'reference  reference ('
+run 0 bench --list
+says out dots-4096-of-16-pairwise own-rhs-4096-of-16-sequential quantize-4096
+run 0 bench --device=reference --records=2 --repeat=8,3 --json=bench.json
+says out 'device ms' 'GB/s' dots-8x3-of-2-sequential dots-8x3-of-2-pairwise 'reference  reference ('
+run 0 bench --device=reference --filter=quantize-16
+says out 'quantize-16 '
+run 0 bench --device=reference --records=2 --repeat=8,3 --compare=bench.json
+holds "no ratio is printed" grep -qE '^reference .* [0-9.]+x$' out
+run 0 bench --device=reference --long=64
+says out long-1x1-of-16-pairwise long-1x1-of-64-sequential
+run 99 bench --device=reference --records=2 --compare=absent.json
+echo '{"bench_format": 2, "devices": []}' >other.json
+run 99 bench --device=reference --records=2 --compare=other.json
+says err 'other.json: is no file of kquant bench'
+run 99 bench --device=reference --records=2 --repeat=8 --json=missing/bench.json
 
 # --- What can't be said is no success
 

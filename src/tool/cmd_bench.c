@@ -1,349 +1,156 @@
 // kquant bench: how fast a device is, once its results are known to be right.
 
-#include "bytes.h"
+#include "bench_json.h"
 #include "options.h"
-#include "platform.h"
-#include "target.h"
+#include "progress.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WARM_UP_ROUNDS = 2, MIN_ROUNDS = 7, MAX_ROUNDS = 1000, QUANTIZE_BLOCKS = 4096 };
+enum { MAX_SHAPES = 64, SHAPE_NAME_BYTES = 64 };
 
-static const double MIN_SECONDS = 0.3;
-
-// The head of the table, which comes with its first line: what fails before prints its error alone.
-typedef struct head {
+typedef struct bench {
     const kq_device_info *infos;
-    uint32_t count;
-    bool is_printed;
-} head;
+    uint32_t device_count;
+    bench_shape shapes[MAX_SHAPES];
+    char names[MAX_SHAPES][SHAPE_NAME_BYTES];  // of those that aren't built in
+    size_t shape_count;
+    bench_device *devices;  // as many as there are infos
+    const char *json;
+    bench_baseline *baseline;  // NULL: none
+    bool has_head;
+} bench;
 
-// What is measured: inputs, and the reference's results to hold a device to.
-typedef struct work {
-    uint32_t G;
-    uint32_t count[2];  // dots: [0] of them share their rhs
-    bool is_long;       // of a table of long dots
-    head *head;
-    uint64_t lhs_bytes, rhs_bytes, results_bytes, values_bytes, records_bytes;
-    uint8_t *lhs, *rhs, *values;
-    uint8_t *results[2];  // by order
-    uint8_t *records;
-} work;
+// --- The table
 
-enum { LHS, RHS, RESULTS, VALUES = LHS, RECORDS = RESULTS };
-
-static kq_result upload(target *target, unsigned slot, const uint8_t *bytes, uint64_t count)
+static void print_head(bench *b)
 {
-    kq_result result = target_reserve(target, slot, count, true);
-    return result == KQ_OK ? kq_buffer_upload(target->buffers[slot], 0, bytes, count) : result;
-}
-
-// Fills the outputs with what no right result is, so that nothing old can pass for a result.
-static kq_result poison(target *target, uint64_t count, const uint8_t *expected)
-{
-    uint8_t *bytes = allocate((size_t)count, 1);
-    for (uint64_t k = 0; k < count; k++) {
-        bytes[k] = (uint8_t)(expected == NULL ? 0xA5 : expected[k] ^ 0xFF);
-    }
-    kq_result result = upload(target, RESULTS, bytes, count);
-    free(bytes);
-    return result;
-}
-
-// --- The three operations. Their buffers are ready; nothing moves to or from the device.
-
-typedef kq_result operation(target *target, const work *work);
-
-static kq_result run_quantize(target *target, const work *work)
-{
-    (void)work;
-    kq_quantize_args args = {
-        .format = KQ_FORMAT_Q8_K,
-        .values = {.buffer = target->buffers[VALUES], .view = {.G = QUANTIZE_BLOCKS}},
-        .records = {.buffer = target->buffers[RECORDS], .view = {.G = QUANTIZE_BLOCKS}},
-    };
-    return kq_quantize(target->device, &args);
-}
-
-static kq_repeat repeat_of(const work *work)
-{
-    return (kq_repeat){
-        .count = {work->count[0], work->count[1]},
-        .lhs_step = {(uint64_t)work->G * KQ_Q4_K_BYTES, 0},
-        .rhs_step = {0, (uint64_t)work->G * KQ_Q8_K_BYTES},
-        .result_step = {4, 4 * (uint64_t)work->count[0]},
-    };
-}
-
-static kq_quantized_dot_args args_of(const target *target, const work *work,
-                                     const kq_repeat *repeat, kq_order order)
-{
-    return (kq_quantized_dot_args){
-        .lhs_format = KQ_FORMAT_Q4_K,
-        .rhs_format = KQ_FORMAT_Q8_K,
-        .acc = KQ_ACCUMULATOR_F32,
-        .order = order,
-        .lhs = {.buffer = target->buffers[LHS], .view = {.G = work->G}},
-        .rhs = {.buffer = target->buffers[RHS], .view = {.G = work->G}},
-        .result = target->buffers[RESULTS],
-        .repeat = repeat,
-    };
-}
-
-static kq_result run_dots(target *target, const work *work, kq_order order)
-{
-    kq_repeat repeat = repeat_of(work);
-    kq_quantized_dot_args args = args_of(target, work, &repeat, order);
-    return kq_quantized_dot(target->device, &args);
-}
-
-// The scratch that a call takes, in MB.
-static double scratch_megabytes(const target *target, const work *work, kq_order order)
-{
-    kq_repeat repeat = repeat_of(work);
-    kq_quantized_dot_args args = args_of(target, work, &repeat, order);
-    kq_needs needs;
-    kq_result result = kq_quantized_dot_query(target->device, &args, &needs);
-    return result == KQ_OK ? (double)needs.scratch_bytes / 1e6 : 0;
-}
-
-static kq_result run_sequential(target *target, const work *work)
-{
-    return run_dots(target, work, KQ_ORDER_SEQUENTIAL);
-}
-
-static kq_result run_pairwise(target *target, const work *work)
-{
-    return run_dots(target, work, KQ_ORDER_PAIRWISE);
-}
-
-// --- Measuring
-
-static int compare_times(const void *a, const void *b)
-{
-    double left = *(const double *)a, right = *(const double *)b;
-    return left < right ? -1 : left > right;
-}
-
-// Runs once and compares; the first wrong result or record is complained about.
-static int verify(target *target, const work *work, operation *run, const char *name,
-                  const uint8_t *expected, uint64_t bytes, uint32_t unit)
-{
-    kq_result result = poison(target, bytes, expected);
-    if (result == KQ_OK) {
-        result = run(target, work);
-    }
-    uint8_t *got = allocate((size_t)bytes, 1);
-    if (result == KQ_OK) {
-        result = kq_buffer_download(target->buffers[RESULTS], 0, got, bytes);
-    }
-    int code = EXIT_DONE;
-    if (result != KQ_OK) {
-        complain("bench: %s: %s: %s", target->info->id, name, target->reason);
-        code = EXIT_UNDECIDED;
-    }
-    for (uint64_t k = 0; code == EXIT_DONE && k < bytes; k += unit) {
-        if (memcmp(got + k, expected + k, unit) == 0) {
-            continue;
-        }
-        complain("bench: %s: %s is wrong and not timed: number %" PRIu64 " begins %08" PRIx32
-                 ", the reference's %08" PRIx32 "; see kquant check",
-                 target->info->id, name, k / unit, load_u32(got + k), load_u32(expected + k));
-        code = EXIT_FAILED;
-    }
-    free(got);
-    return code;
-}
-
-static void print_head(const work *work)
-{
-    if (work->head->is_printed) {
+    if (b->has_head) {
         return;
     }
-    work->head->is_printed = true;
-    if (work->is_long) {
-        printf("one dot of 16, 64, ... records");
-    } else {
-        printf("dots: %" PRIu32 " x %" PRIu32 " of %" PRIu32 " records; quantize: %d blocks",
-               work->count[0], work->count[1], work->G, QUANTIZE_BLOCKS);
-    }
-    printf("; %d rounds to warm up, then at least %d and %.1f s\n", WARM_UP_ROUNDS, MIN_ROUNDS,
-           MIN_SECONDS);
-    for (uint32_t d = 0; d < work->head->count; d++) {
-        target_print(&work->head->infos[d]);
+    b->has_head = true;
+    printf("%d rounds to warm up, then at least %d and %.1f s; medians\n", BENCH_WARM_UP_ROUNDS,
+           BENCH_MIN_ROUNDS, BENCH_MIN_SECONDS);
+    for (uint32_t d = 0; d < b->device_count; d++) {
+        target_print(&b->infos[d]);
         printf("\n");
     }
-    printf("\n%-10s  %-24s  %10s  %10s  %10s  %6s  %9s%s\n", "device", "operation", "median ms",
-           "min ms", "max ms", "rounds", "GB/s", work->is_long ? "     records  scratch MB" : "");
+    printf("\n%-10s  %-29s  %9s  %6s  %9s  %6s  %7s  %8s%s\n", "device", "operation", "device ms",
+           "spread", "host ms", "spread", "GB/s", "M rec/s",
+           b->baseline != NULL ? "  against" : "");
 }
 
-// bytes: of input in a round, which the GB/s count. after: what the line ends with.
-static int measure(target *target, const work *work, operation *run, const char *name,
-                   uint64_t bytes, const char *after)
+// How far the slowest round is from the fastest, as a part of the median.
+static void print_times(const bench_times *times)
 {
-    double *times = allocate(MAX_ROUNDS, sizeof *times);
-    double total = 0;
-    size_t rounds = 0;
-    kq_result result = KQ_OK;
-    for (int k = 0; k < WARM_UP_ROUNDS && result == KQ_OK; k++) {
-        result = run(target, work);
-    }
-    while (result == KQ_OK && rounds < MAX_ROUNDS && (rounds < MIN_ROUNDS || total < MIN_SECONDS)) {
-        double start = platform_seconds();
-        result = run(target, work);
-        times[rounds] = platform_seconds() - start;
-        total += times[rounds++];
-    }
-    if (result == KQ_OK) {
-        qsort(times, rounds, sizeof *times, compare_times);
-        double median =
-            rounds % 2 ? times[rounds / 2] : (times[rounds / 2 - 1] + times[rounds / 2]) / 2;
-        print_head(work);
-        printf("%-10s  %-24s  %10.3f  %10.3f  %10.3f  %6zu  %9.3f%s\n", target->info->id, name,
-               median * 1e3, times[0] * 1e3, times[rounds - 1] * 1e3, rounds,
-               (double)bytes / median / 1e9, after);
-        fflush(stdout);
+    if (times->median > 0) {
+        printf("  %9.3f  %5.0f%%", times->median * 1e3,
+               100 * (times->most - times->least) / times->median);
     } else {
-        complain("bench: %s: %s: %s", target->info->id, name, target->reason);
+        printf("  %9s  %6s", "-", "-");
     }
-    free(times);
-    return result == KQ_OK ? EXIT_DONE : EXIT_UNDECIDED;
 }
 
-// --- The work
-
-static kq_result fill_by_reference(work *work, target *reference)
+static void print_result(bench *b, const kq_device_info *info, const bench_result *result)
 {
-    kq_result result = upload(reference, VALUES, work->values, work->values_bytes);
-    if (result == KQ_OK) {
-        result = poison(reference, work->records_bytes, NULL);
-    }
-    if (result == KQ_OK) {
-        result = run_quantize(reference, work);
-    }
-    if (result == KQ_OK) {
-        result =
-            kq_buffer_download(reference->buffers[RECORDS], 0, work->records, work->records_bytes);
-    }
-    // The rhs of the dots are such records, over and over.
-    for (uint64_t at = 0; at < work->rhs_bytes; at += KQ_Q8_K_BYTES) {
-        memcpy(work->rhs + at, work->records + at % work->records_bytes, KQ_Q8_K_BYTES);
-    }
-    if (result == KQ_OK) {
-        result = upload(reference, LHS, work->lhs, work->lhs_bytes);
-    }
-    if (result == KQ_OK) {
-        result = upload(reference, RHS, work->rhs, work->rhs_bytes);
-    }
-    for (unsigned order = 0; order < 2 && result == KQ_OK; order++) {
-        result = poison(reference, work->results_bytes, NULL);
-        if (result == KQ_OK) {
-            result = run_dots(reference, work, (kq_order)order);
-        }
-        if (result == KQ_OK) {
-            result = kq_buffer_download(reference->buffers[RESULTS], 0, work->results[order],
-                                        work->results_bytes);
+    bool is_device = result->device.median > 0;
+    double median = is_device ? result->device.median : result->host.median;
+    print_head(b);
+    printf("%-10s  %-29s", info->id, result->shape->name);
+    print_times(&result->device);
+    print_times(&result->host);
+    printf("  %7.3f  %8.3f", (double)bench_bytes(result->shape) / median / 1e9,
+           (double)bench_records(result->shape) / median / 1e6);
+    if (b->baseline != NULL) {
+        double was = bench_baseline_median(b->baseline, info->name, result->shape->name, is_device);
+        if (was > 0) {
+            printf("  %6.2fx", was / median);
+        } else {
+            printf("  %7s", "-");
         }
     }
-    return result;
+    printf("\n");
+    fflush(stdout);
 }
 
-static int work_make(work *work)
-{
-    work->lhs_bytes = (uint64_t)work->G * work->count[0] * KQ_Q4_K_BYTES;
-    work->rhs_bytes = (uint64_t)work->G * work->count[1] * KQ_Q8_K_BYTES;
-    work->results_bytes = (uint64_t)work->count[0] * work->count[1] * 4;
-    work->values_bytes = (uint64_t)QUANTIZE_BLOCKS * KQ_BLOCK_BYTES;
-    work->records_bytes = (uint64_t)QUANTIZE_BLOCKS * KQ_Q8_K_BYTES;
-    work->lhs = allocate((size_t)work->lhs_bytes, 1);
-    work->rhs = allocate((size_t)work->rhs_bytes, 1);
-    work->values = allocate((size_t)work->values_bytes, 1);
-    work->records = allocate((size_t)work->records_bytes, 1);
-    work->results[0] = allocate((size_t)work->results_bytes, 1);
-    work->results[1] = allocate((size_t)work->results_bytes, 1);
-    draw_values(1, QUANTIZE_BLOCKS, work->values);
-    draw_q4_k(2, work->G * work->count[0], work->lhs);
+// --- Running
 
-    target reference;
-    int code = target_open_or_complain(&reference, "reference");
-    if (code != EXIT_DONE) {
-        return code;
+// One shape on all devices, so that its inputs are made once.
+static int run_shape(bench *b, const bench_shape *shape, progress *progress)
+{
+    bench_work *work = bench_work_make(shape);
+    int code = work != NULL ? EXIT_DONE : EXIT_UNDECIDED;
+    for (uint32_t d = 0; d < b->device_count && work != NULL; d++) {
+        target target;
+        bench_result result;
+        progress_hide(progress);
+        int opened = target_open_or_complain(&target, b->infos[d].id);
+        int measured = opened == EXIT_DONE ? bench_measure(&target, work, &result) : opened;
+        if (measured == EXIT_DONE) {
+            bench_device *device = &b->devices[d];
+            device->info = b->infos[d];
+            device->results =
+                reallocate(device->results, device->count + 1, sizeof device->results[0]);
+            device->results[device->count++] = result;
+            print_result(b, &b->infos[d], &result);
+        }
+        if (opened == EXIT_DONE) {
+            target_close(&target);
+        }
+        code = worst_exit(code, measured);
+        progress_step(progress);
     }
-    kq_result result = fill_by_reference(work, &reference);
-    if (result != KQ_OK) {
-        complain("bench: reference: %s", reference.reason);
-        code = EXIT_UNDECIDED;
-    }
-    target_close(&reference);
+    bench_work_free(work);
     return code;
 }
 
-static void work_free(work *work)
+static int run(bench *b)
 {
-    free(work->lhs);
-    free(work->rhs);
-    free(work->values);
-    free(work->records);
-    free(work->results[0]);
-    free(work->results[1]);
-}
-
-static int bench_device(const char *device, const work *work)
-{
-    static const struct {
-        operation *run;
-        const char *name;
-    } dots[] = {
-        {run_sequential, "quantized_dot sequential"},
-        {run_pairwise, "quantized_dot pairwise"},
-    };
-    target target;
-    int code = target_open_or_complain(&target, device);
-    if (code != EXIT_DONE) {
-        return code;
+    int code = EXIT_DONE;
+    progress progress;
+    b->devices = allocate(b->device_count, sizeof b->devices[0]);
+    progress_begin(&progress, "bench", "measurement", 0, b->shape_count * b->device_count);
+    for (size_t k = 0; k < b->shape_count; k++) {
+        code = worst_exit(code, run_shape(b, &b->shapes[k], &progress));
     }
-    kq_result result = upload(&target, LHS, work->lhs, work->lhs_bytes);
-    if (result == KQ_OK) {
-        result = upload(&target, RHS, work->rhs, work->rhs_bytes);
-    }
-    for (unsigned order = 0; order < 2 && result == KQ_OK; order++) {
-        int verified = verify(&target, work, dots[order].run, dots[order].name,
-                              work->results[order], work->results_bytes, 4);
-        // Each dot takes its own Q4_K records, as often as there are rhs for them.
-        char after[32] = "";
-        if (work->is_long) {
-            snprintf(after, sizeof after, "  %10" PRIu32 "  %10.3f", work->G,
-                     scratch_megabytes(&target, work, (kq_order)order));
-        }
-        if (verified == EXIT_DONE) {
-            verified = measure(&target, work, dots[order].run, dots[order].name,
-                               work->lhs_bytes * work->count[1], after);
-        }
-        code = worst_exit(code, verified);
-    }
-    if (result == KQ_OK && !work->is_long) {
-        result = upload(&target, VALUES, work->values, work->values_bytes);
-    }
-    if (result == KQ_OK && !work->is_long) {
-        int verified = verify(&target, work, run_quantize, "quantize", work->records,
-                              work->records_bytes, KQ_Q8_K_BYTES);
-        if (verified == EXIT_DONE) {
-            verified = measure(&target, work, run_quantize, "quantize", work->values_bytes, "");
-        }
-        code = worst_exit(code, verified);
-    }
-    if (result != KQ_OK) {
-        complain("bench: %s: %s", target.info->id, target.reason);
+    progress_hide(&progress);
+    if (b->json != NULL && !bench_write_json(b->json, b->devices, b->device_count)) {
         code = worst_exit(code, EXIT_UNDECIDED);
     }
-    target_close(&target);
+    for (uint32_t d = 0; d < b->device_count; d++) {
+        free(b->devices[d].results);
+    }
+    free(b->devices);
     return code;
 }
 
-// --- The command
+// --- What is to be timed
+
+static void add_shape(bench *b, const bench_shape *shape)
+{
+    if (b->shape_count < MAX_SHAPES) {
+        b->shapes[b->shape_count++] = *shape;
+    }
+}
+
+// A shape of the caller's, in both orders.
+static void add_dots(bench *b, const char *kind, uint32_t G, const uint32_t count[2], bool own_rhs)
+{
+    static const char *const orders[] = {"sequential", "pairwise"};
+    for (unsigned order = 0; order < 2 && b->shape_count < MAX_SHAPES; order++) {
+        char *name = b->names[b->shape_count];
+        snprintf(name, SHAPE_NAME_BYTES, "%s-%" PRIu32 "x%" PRIu32 "-of-%" PRIu32 "-%s", kind,
+                 count[0], count[1], G, orders[order]);
+        add_shape(b, &(bench_shape){.name = name,
+                                    .op = KQ_OP_QUANTIZED_DOT,
+                                    .order = (kq_order)order,
+                                    .has_own_rhs = own_rhs,
+                                    .G = G,
+                                    .count = {count[0], count[1]}});
+    }
+}
 
 // "A" or "A,B".
 static bool parse_counts(const char *text, uint32_t count[2])
@@ -368,65 +175,79 @@ static bool parse_counts(const char *text, uint32_t count[2])
     return true;
 }
 
-static int bench_devices(work *work)
+static bool is_too_large(uint64_t G, const uint32_t count[2])
 {
-    int code = work_make(work);
-    for (uint32_t d = 0; code != EXIT_UNDECIDED && d < work->head->count; d++) {
-        code = worst_exit(code, bench_device(work->head->infos[d].id, work));
-    }
-    work_free(work);
-    return code;
+    return count[0] * G > 1u << 26 || count[1] * G > 1u << 24 ||
+           (uint64_t)count[0] * count[1] > 1u << 28;
 }
 
 int cmd_bench(int argc, char **argv)
 {
-    const char *device = "all", *repeat = NULL;
-    uint64_t records = 16, dots = 0, longest = 0;
+    bench b = {0};
+    const char *device = "all", *repeat = NULL, *filter = NULL, *baseline = NULL;
+    uint64_t records = 0, longest = 0;
+    bool list_only = false;
     const option options[] = {
         {.name = "device",
          .value = "D|all",
          .kind = OPTION_TEXT,
          .text = &device,
          .help = "an id, a uuid, or a part of one device's name (all)"},
+        {.name = "filter",
+         .value = "GLOB",
+         .kind = OPTION_TEXT,
+         .text = &filter,
+         .help = "only operations with such names"},
+        {.name = "list",
+         .kind = OPTION_FLAG,
+         .flag = &list_only,
+         .help = "print the names of the operations and time nothing"},
         {.name = "records",
          .value = "G",
          .kind = OPTION_NUMBER,
          .min = 1,
          .max = 1u << 24,
          .number = &records,
-         .help = "records of a dot (16)"},
+         .help = "instead: dots of G records (16)"},
         {.name = "repeat",
          .value = "A,B",
          .kind = OPTION_TEXT,
          .text = &repeat,
-         .help = "A dots share their Q8_K records, B times over (4096,1)"},
-        {.name = "dots",
-         .value = "A",
-         .kind = OPTION_NUMBER,
-         .min = 1,
-         .max = 1u << 24,
-         .number = &dots,
-         .help = "the same as --repeat=A,1"},
+         .help = "instead: A dots that share their Q8_K records, B times over (4096,1)"},
         {.name = "long",
          .value = "G",
          .kind = OPTION_NUMBER,
          .min = 16,
          .max = 1u << 24,
          .number = &longest,
-         .help = "instead: one dot of 16, 64, ... up to G records, and its scratch"},
+         .help = "instead: one dot of 16, 64, ... up to G records"},
+        {.name = "json",
+         .value = "F",
+         .kind = OPTION_TEXT,
+         .text = &b.json,
+         .help = "write the times, and where they come from, to this file"},
+        {.name = "compare",
+         .value = "F",
+         .kind = OPTION_TEXT,
+         .text = &baseline,
+         .help = "an earlier file of --json: how many times as fast devices of the same\n"
+                 "names are now"},
     };
     const usage usage = {
         .name = "bench",
-        .summary = "[--device=D|all] [--records=G] [--repeat=A,B] [--dots=A] [--long=G]",
+        .summary = "[--option=value ...]",
         .about =
-            "Times dots in both orders, and quantize on 4096 blocks, with all data on the device. "
-            "First each\nis compared with the reference, and what is wrong is not timed (exit 1). "
-            "A round is one call, from\nits start until its result is there; after 2 rounds to "
-            "warm up come at least 7, for at least 0.3 s.\nGB/s count 144 bytes for each Q4_K "
-            "record a dot takes, 1024 for each block that is quantized.\n",
-        .examples = "  kquant bench\n"
+            "Times dots in both orders, and quantize, with all data on the device. First each is "
+            "compared with\nthe reference, and what is wrong is not timed (exit 1). An operation "
+            "is recorded once; a round is\none run of it. Host time goes from the call until its "
+            "result is there, device time is the\ndevice's own, - where it has no clock. The "
+            "spread is from the fastest round to the slowest. GB/s\ncount 144 bytes for each Q4_K "
+            "record a dot takes, 1024 for each block that is quantized, by the\ndevice's time if "
+            "there is one. On a machine that does other things compare only ratios of one run.\n",
+        .examples = "  kquant bench --device=vulkan:0\n"
                     "  kquant bench --device=vulkan:0 --records=64 --repeat=4096,4\n"
-                    "  kquant bench --device=vulkan:0 --long=4194304\n",
+                    "  kquant bench --device=vulkan:0 --long=4194304 --json=before.json\n"
+                    "  kquant bench --device=vulkan:0 --compare=before.json\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
     };
@@ -435,52 +256,54 @@ int cmd_bench(int argc, char **argv)
     case OPTIONS_WRONG: return EXIT_USAGE;
     case OPTIONS_RUN: break;
     }
-    work work = {.G = (uint32_t)records, .count = {4096, 1}};
-    if (repeat != NULL && dots != 0) {
-        complain("bench: --dots and --repeat are the same thing; one of them is enough");
-        return EXIT_USAGE;
-    }
-    if (repeat != NULL && !parse_counts(repeat, work.count)) {
+    uint32_t count[2] = {4096, 1};
+    bool is_own = records != 0 || repeat != NULL;
+    if (repeat != NULL && !parse_counts(repeat, count)) {
         complain("bench: --repeat=%s: must be A or A,B, whole numbers from 1 to %u", repeat,
                  1u << 24);
         return EXIT_USAGE;
     }
-    if (dots != 0) {
-        work.count[0] = (uint32_t)dots;
-    }
-    if ((uint64_t)work.count[0] * work.G > 1u << 26 ||
-        (uint64_t)work.count[1] * work.G > 1u << 24 ||
-        (uint64_t)work.count[0] * work.count[1] > 1u << 28) {
+    records = records != 0 ? records : 16;
+    if (is_too_large(records, count)) {
         complain("bench: --records and --repeat ask for more than bench keeps in memory: 2^26 Q4_K "
                  "records, 2^24 Q8_K records or 2^28 results");
         return EXIT_USAGE;
     }
-
-    if (longest != 0 && (repeat != NULL || dots != 0 || records != 16)) {
-        complain("bench: --long is one dot of its own sizes, without --records, --repeat, --dots");
+    if (longest != 0 && is_own) {
+        complain("bench: --long is one dot of its own sizes, without --records and --repeat");
         return EXIT_USAGE;
     }
-    if (longest != 0) {
-        work.is_long = true;
-        work.count[0] = 1;
-        work.G = 16;
+    if (is_own) {
+        add_dots(&b, "dots", (uint32_t)records, count, false);
     }
-
-    uint32_t count;
-    int code;
-    kq_device_info *infos = target_list(device, &count, &code);
-    if (infos == NULL) {
-        return code;
+    for (uint64_t G = 16; G <= longest; G *= 4) {
+        add_dots(&b, "long", (uint32_t)G, (const uint32_t[]){1, 1}, true);
     }
-    head head = {.infos = infos, .count = count};
-    work.head = &head;
-    for (;;) {
-        code = worst_exit(code, bench_devices(&work));
-        if (work.G > longest / 4 || code == EXIT_UNDECIDED) {
-            break;
+    for (size_t k = 0; k < bench_shape_count && !is_own && longest == 0; k++) {
+        if (filter == NULL || matches(filter, bench_shapes[k].name)) {
+            add_shape(&b, &bench_shapes[k]);
         }
-        work = (struct work){.G = 4 * work.G, .count = {1, 1}, .is_long = true, .head = &head};
+    }
+    if (b.shape_count == 0) {
+        complain("bench: --filter=%s: no operation has such a name; see --list", filter);
+        return EXIT_NOTHING;
+    }
+    if (list_only) {
+        for (size_t k = 0; k < b.shape_count; k++) {
+            printf("%s\n", b.shapes[k].name);
+        }
+        return EXIT_DONE;
+    }
+    if (baseline != NULL && (b.baseline = bench_baseline_read(baseline)) == NULL) {
+        return EXIT_UNDECIDED;
+    }
+    int code;
+    kq_device_info *infos = target_list(device, &b.device_count, &code);
+    b.infos = infos;
+    if (infos != NULL) {
+        code = run(&b);
     }
     free(infos);
+    bench_baseline_free(b.baseline);
     return code;
 }

@@ -15,7 +15,7 @@ static void show(const progress *progress)
     fprintf(stderr, "\r%-10s [%s] %zu/%zu", progress->id, bar, progress->done, progress->total);
 }
 
-void progress_begin(progress *progress, const char *id, size_t done, size_t total)
+void progress_begin(progress *progress, const char *id, const char *noun, size_t done, size_t total)
 {
     progress->id = id;
     progress->done = done;
@@ -23,10 +23,10 @@ void progress_begin(progress *progress, const char *id, size_t done, size_t tota
     progress->is_bar = platform_stderr_is_terminal();
     if (progress->is_bar) {
         show(progress);
-    } else {
-        fprintf(stderr, "%s: running %zu case%s", id, total - done, total - done == 1 ? "" : "s");
-        fprintf(stderr, done > 0 ? ", %zu are done\n" : "\n", done);
+        return;
     }
+    fprintf(stderr, "%s: running %zu %s%s", id, total - done, noun, total - done == 1 ? "" : "s");
+    fprintf(stderr, done > 0 ? ", %zu are done\n" : "\n", done);
 }
 
 void progress_step(progress *progress)

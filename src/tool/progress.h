@@ -11,7 +11,9 @@ typedef struct progress {
     bool is_bar;
 } progress;
 
-void progress_begin(progress *progress, const char *id, size_t done, size_t total);
+// noun: what is counted, as "case".
+void progress_begin(progress *progress, const char *id, const char *noun, size_t done,
+                    size_t total);
 void progress_step(progress *progress);
 
 // Takes the bar away, so that a line on stdout does not end up behind it.

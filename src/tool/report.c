@@ -209,13 +209,11 @@ static void add_device(run_report *report, const selection *selection, const dev
                                                               : DEVICE_INCOMPLETE;
 }
 
-void report_make(const run_options *options, const selection *selection, const char *device,
-                 const char *against, const device_run *runs, size_t count, run_report *report)
+void report_add_origin(run_report *report)
 {
     static const char commit[] = KQ_TOOL_COMMIT, dirty[] = "-dirty";
     size_t clean = strlen(commit) >= strlen(dirty) ? strlen(commit) - strlen(dirty) : 0;
     char version[32];
-    memset(report, 0, sizeof *report);
     snprintf(version, sizeof version, "%d.%d.%d", KQ_VERSION_MAJOR, KQ_VERSION_MINOR,
              KQ_VERSION_PATCH);
     report->version = report_keep(report, version);
@@ -223,6 +221,13 @@ void report_make(const run_options *options, const selection *selection, const c
     report->commit = report_keep_bytes(report, commit, report->is_dirty ? clean : strlen(commit));
     add_system(report);
     add_environment(report);
+}
+
+void report_make(const run_options *options, const selection *selection, const char *device,
+                 const char *against, const device_run *runs, size_t count, run_report *report)
+{
+    memset(report, 0, sizeof *report);
+    report_add_origin(report);
     add_options(report, options, device, against);
     add_modules(report);
     add_case_list(report, selection);

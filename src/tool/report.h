@@ -4,6 +4,7 @@
 #define KQ_TOOL_REPORT_H
 
 #include "run.h"
+#include "text.h"
 
 enum { REPORT_FORMAT = 1, REPORT_MAX_DEVICES = 256, REPORT_MAX_CASES = 100000 };
 
@@ -72,12 +73,19 @@ void report_make(const run_options *options, const selection *selection, const c
                  const char *against, const device_run *runs, size_t count, run_report *report);
 void report_free(run_report *report);
 
+// The version, the system and the environment that this process is and has.
+void report_add_origin(run_report *report);
+
 // Whether every device is done with.
 bool report_is_complete(const run_report *report);
 
 // Whole or not at all. False: the reason was complained about.
 bool report_write_json(const run_report *report, const char *path);
 bool report_write_junit(const run_report *report, const char *path);
+
+// Members "tool", "system" and "environment" of a JSON object, for other files that tell their
+// origin.
+void report_text_origin(text *text, const run_report *report);
 
 // Any file may be given. False: what is wrong with it was complained about.
 bool report_read(const char *path, run_report *report);

@@ -78,17 +78,23 @@ static void add_device(text *text, const report_device *device)
     text_add(text, "]}");
 }
 
+void report_text_origin(text *text, const run_report *report)
+{
+    text_add(text, "\"tool\": {");
+    add_member(text, "version", report->version);
+    add_member(text, "commit", report->commit);
+    text_add(text, "\"dirty\": %s},\n ", report->is_dirty ? "true" : "false");
+    add_values(text, "\"system\"", &report->system);
+    add_values(text, ",\n \"environment\"", &report->environment);
+}
+
 bool report_write_json(const run_report *report, const char *path)
 {
     text text = {0};
     text_add(&text, "{\"format\": %d,\n ", REPORT_FORMAT);
-    text_add(&text, "\"status\": \"%s\",\n \"tool\": {",
+    text_add(&text, "\"status\": \"%s\",\n ",
              report_is_complete(report) ? "complete" : "incomplete");
-    add_member(&text, "version", report->version);
-    add_member(&text, "commit", report->commit);
-    text_add(&text, "\"dirty\": %s},\n ", report->is_dirty ? "true" : "false");
-    add_values(&text, "\"system\"", &report->system);
-    add_values(&text, ",\n \"environment\"", &report->environment);
+    report_text_origin(&text, report);
     add_values(&text, ",\n \"options\"", &report->options);
     text_add(&text, ",\n \"case_list\": {\"count\": %" PRIu64 ", \"sha256\": \"%s\"},\n",
              report->case_count, report->case_digest);

@@ -228,7 +228,7 @@ static void finish_open(session *s)
         run->is_open = true;
         s->watch->opened(s->watch->user, run);
         fflush(stdout);
-        progress_begin(&s->progress, run->info.id, s->done, s->selection->count);
+        progress_begin(&s->progress, run->info.id, "case", s->done, s->selection->count);
     }
 }
 

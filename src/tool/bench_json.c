@@ -1,0 +1,123 @@
+#include "bench_json.h"
+
+#include "files.h"
+#include "report.h"
+#include "text.h"
+
+#include <cjson/cJSON.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BENCH_FORMAT = 1, MAX_FILE_BYTES = 16 << 20 };
+
+// --- Writing
+
+static void add_times(text *text, const char *name, const bench_times *times)
+{
+    if (times->median > 0) {
+        text_add(text, ", \"%s\": {\"median\": %.9f, \"least\": %.9f, \"most\": %.9f}", name,
+                 times->median, times->least, times->most);
+    }
+}
+
+static void add_result(text *text, const bench_result *result)
+{
+    const bench_shape *shape = result->shape;
+    text_add(text, "    {\"name\": ");
+    text_add_json(text, shape->name);
+    text_add(text, ", \"records\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"rounds\": %zu",
+             bench_records(shape), bench_bytes(shape), result->rounds);
+    text_add(text, ", \"scratch_bytes\": %" PRIu64 ", \"submissions\": %" PRIu64,
+             result->needs.scratch_bytes, result->needs.submission_count);
+    add_times(text, "host", &result->host);
+    add_times(text, "device", &result->device);
+    text_add(text, "}");
+}
+
+bool bench_write_json(const char *path, const bench_device *devices, size_t count)
+{
+    text text = {0};
+    run_report origin = {0};
+    report_add_origin(&origin);
+    text_add(&text, "{\"bench_format\": %d,\n ", BENCH_FORMAT);
+    report_text_origin(&text, &origin);
+    report_free(&origin);
+    text_add(&text, ",\n \"devices\": [");
+    for (size_t d = 0; d < count; d++) {
+        text_add(&text, "%s\n  {\"id\": ", d == 0 ? "" : ",");
+        text_add_json(&text, devices[d].info.id);
+        text_add(&text, ", \"name\": ");
+        text_add_json(&text, devices[d].info.name);
+        text_add(&text, ", \"driver\": ");
+        text_add_json(&text, devices[d].info.driver);
+        text_add(&text, ", \"results\": [");
+        for (size_t k = 0; k < devices[d].count; k++) {
+            text_add(&text, k == 0 ? "\n" : ",\n");
+            add_result(&text, &devices[d].results[k]);
+        }
+        text_add(&text, "]}");
+    }
+    text_add(&text, "]}\n");
+    bool is_good = write_file(path, (const uint8_t *)text.bytes, text.count);
+    free(text.bytes);
+    return is_good;
+}
+
+// --- Reading
+
+struct bench_baseline {
+    cJSON *root;
+};
+
+bench_baseline *bench_baseline_read(const char *path)
+{
+    uint8_t *bytes = NULL;
+    size_t count = 0;
+    if (!read_file(path, MAX_FILE_BYTES, &bytes, &count)) {
+        return NULL;
+    }
+    cJSON *root = cJSON_ParseWithLength((const char *)bytes, count);
+    free(bytes);
+    const cJSON *format = cJSON_GetObjectItemCaseSensitive(root, "bench_format");
+    if (!cJSON_IsNumber(format) || format->valuedouble != BENCH_FORMAT ||
+        !cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(root, "devices"))) {
+        complain("%s: is no file of kquant bench --json, format %d", path, BENCH_FORMAT);
+        cJSON_Delete(root);
+        return NULL;
+    }
+    bench_baseline *baseline = allocate(1, sizeof *baseline);
+    baseline->root = root;
+    return baseline;
+}
+
+void bench_baseline_free(bench_baseline *baseline)
+{
+    if (baseline != NULL) {
+        cJSON_Delete(baseline->root);
+        free(baseline);
+    }
+}
+
+// The item of a list whose "name" is that.
+static const cJSON *find(const cJSON *object, const char *list, const char *name)
+{
+    const cJSON *item;
+    cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(object, list))
+    {
+        const cJSON *value = cJSON_GetObjectItemCaseSensitive(item, "name");
+        if (cJSON_IsString(value) && strcmp(value->valuestring, name) == 0) {
+            return item;
+        }
+    }
+    return NULL;
+}
+
+double bench_baseline_median(const bench_baseline *baseline, const char *device, const char *shape,
+                             bool is_device)
+{
+    const cJSON *result = find(find(baseline->root, "devices", device), "results", shape);
+    const cJSON *times = cJSON_GetObjectItemCaseSensitive(result, is_device ? "device" : "host");
+    const cJSON *median = cJSON_GetObjectItemCaseSensitive(times, "median");
+    return cJSON_IsNumber(median) && median->valuedouble > 0 ? median->valuedouble : 0;
+}
