@@ -5,8 +5,8 @@ usage: modules_test.py FOLDER_OR_FILE...
 
 Modules are *.spv, except *.long.spv, which the build strips to make them; *.base.cl are the same
 kernels as OpenCL C. A variant may have what VARIANTS allows it beyond a base kernel. Modules of
-32-bit addresses must do what those of 64 bits do. Prints a line a module. Exit 1: a module breaks a rule, all together are too large, or there is none. Exit 77: a
-tool is missing.
+32-bit addresses must do what those of 64 bits do. Prints a line a module. Exit 1: a module breaks a
+rule, all together are too large, or there is none. Exit 77: a tool is missing.
 
 It first shows on small modules of its own that each rule can fail.
 """

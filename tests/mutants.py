@@ -126,7 +126,7 @@ class Build:
                               stdout=subprocess.PIPE).stdout
 
     def modules_with(self, file):
-        """Stems of the shaders that include a file."""
+        """Names of the kernels whose shaders include a file."""
         def includes(path):
             found = {path}
             for name in re.findall(r'#include "([^"]+)"', path.read_text()):
@@ -134,7 +134,8 @@ class Build:
                     if (folder / name).exists():
                         found |= includes(folder / name)
             return found
-        return [c.stem for c in sorted((ROOT / 'shaders').glob('*.comp')) if file in includes(c)]
+        return [c.stem if '.' in c.stem else c.stem + '.base'
+                for c in sorted((ROOT / 'shaders').glob('*.comp')) if file in includes(c)]
 
     def link(self, mutant, folder):
         """Makes the program that shows a mutant; its path."""
@@ -162,9 +163,9 @@ class Build:
         kernels = []
         if driver == 'lavapipe':
             kernels = self.modules_with(file)
-        for stem in kernels:
-            make(f'shaders/{stem}.base.long.spv')
-            make(f'shaders/{stem}.base.spv')
+        for name in kernels:
+            make(f'shaders/{name}.long.spv')
+            make(f'shaders/{name}.spv')
         objects = sorted(o for o in self.deps.get(str(file), []) if LIBRARY.match(o))
         if kernels or (driver in ['pocl', 'oclgrind'] and file.suffix in ['.cl', '.h']):
             make(self.table)

@@ -307,6 +307,32 @@ static void fill(uint64_t *state, drawn *d)
     }
 }
 
+// Makes dots such as variants of the kernels serve: lhs at multiples of 16 bytes, often the same
+// for each of the outer count, and rhs for each of the inner one.
+static void draw_aligned(uint64_t *state, drawn_size size, drawn *d)
+{
+    kq_repeat *r = &d->repeat;
+    kq_view *lhs = &d->views[KQ_LHS];
+    lhs->offset -= lhs->offset % 16;
+    lhs->stride -= lhs->stride == KQ_BROADCAST ? 0 : lhs->stride % 16;
+    for (int k = 0; k < 2; k++) {
+        r->lhs_step[k] -= r->lhs_step[k] % 16;
+    }
+    if (one_in(state, 3)) {
+        return;
+    }
+    uint32_t rows = 32 + (uint32_t)draw_below(state, 40);
+    uint32_t columns = size.records / ((lhs->G + 1) * rows);
+    if (one_in(state, 2) && columns > 0) {
+        r->count[0] = rows;
+        r->count[1] = 1 + (uint32_t)draw_below(state, columns < 10 ? columns : 10);
+        r->lhs_step[0] = 16 * draw_below(state, 40);
+        r->rhs_step[1] = draw_stride(state, KQ_Q8_K_BYTES);
+    }
+    r->lhs_step[1] = 0;
+    r->rhs_step[0] = 0;
+}
+
 void draw_operation(uint64_t *state, drawn_size size, drawn *d)
 {
     memset(d, 0, sizeof *d);
@@ -326,6 +352,9 @@ void draw_operation(uint64_t *state, drawn_size size, drawn *d)
             d->repeat.lhs_step[k] = draw_step(state, KQ_Q4_K_BYTES, count[k]);
             d->repeat.rhs_step[k] =
                 one_in(state, 2) ? 0 : draw_step(state, KQ_Q8_K_BYTES, count[k]);
+        }
+        if (one_in(state, 3)) {
+            draw_aligned(state, size, d);
         }
         draw_result_steps(state, &d->repeat);
     } else {

@@ -69,6 +69,35 @@ static void check_dot(kq_device *device, const dot_vector *v)
     free_drawn(&d);
 }
 
+// The same dot many times over, in shapes that variants of the kernels serve: of one rhs, or of
+// columns that each have a copy of it.
+static void check_repeated_dot(kq_device *device, const dot_vector *v, uint32_t columns)
+{
+    enum { ROWS = 33 };
+    drawn d;
+    kq_needs needs;
+    size_t lhs_bytes = (size_t)v->G * KQ_Q4_K_BYTES;
+    size_t rhs_bytes = (size_t)v->G * KQ_Q8_K_BYTES;
+    begin(&d, KQ_OP_QUANTIZED_DOT, v->G, 15 + lhs_bytes, columns * rhs_bytes, 4 * ROWS * columns);
+    d.views[KQ_LHS].offset = 16;
+    d.has_repeat = true;
+    d.repeat = (kq_repeat){
+        .count = {ROWS, columns},
+        .rhs_step = {0, columns > 1 ? rhs_bytes : 0},
+        .result_step = {4, 4 * ROWS},
+    };
+    memcpy(data_of(&d, KQ_LHS), v->lhs, lhs_bytes);
+    for (uint32_t i = 0; i < columns; i++) {
+        memcpy(data_of(&d, KQ_RHS) + i * rhs_bytes, v->rhs, rhs_bytes);
+    }
+    unsigned char *got = property_run(device, &d, &needs);
+    for (uint32_t i = 0; i < ROWS * columns; i++) {
+        assert_int_equal(load_u32(got + d.views[KQ_RESULT].offset + 4 * (size_t)i), v->results[0]);
+    }
+    free(got);
+    free_drawn(&d);
+}
+
 static void check_bulk(kq_device *device, const bulk_vector *v)
 {
     drawn d;
@@ -99,6 +128,12 @@ void property_test_vectors(const vectors *vectors, bool is_quick)
     for (size_t i = 0; i < vectors->dot_count; i += step) {
         check_dot(device, &vectors->dot[i]);
     }
+    kq_device *own = property_device(DEVICE_OWN, &last_report);
+    for (size_t i = 0; i < vectors->dot_count; i += step) {
+        check_repeated_dot(own, &vectors->dot[i], 1);
+        check_repeated_dot(own, &vectors->dot[i], 5);
+    }
+    device = property_device(DEVICE_LOWEST, &last_report);
     for (size_t i = 0; i < vectors->bulk_count; i++) {
         if (!is_quick || vectors->bulk[i].G < 100) {
             check_bulk(device, &vectors->bulk[i]);

@@ -203,7 +203,7 @@ static void test_self_test(void **state)
         {o.bytes, alignment - 1, "it must be a multiple of"},
         {o.bytes, 2 * alignment, "ends past its buffer's end at"},
         {o.bytes - 1, alignment, "KQ_SELF_TEST_BYTES, 20480, long; it ends past its buffer's end"},
-        {KQ_SELF_TEST_BYTES - 1, 0, "ends past its buffer's end at 16383"},
+        {KQ_SELF_TEST_BYTES - 1, 0, "ends past its buffer's end at 20479"},
         {0, 0, "ends past its buffer's end at 0"},
         {o.bytes, UINT64_MAX - alignment + 1, "range begins at byte 18446744073709"},
     };
