@@ -370,7 +370,7 @@ def test_page():
 def test_verdicts():
     check(0, '--filter=*.base.*zeros*', '--json=g.json')
     done = run(1, 'report', 'g.json', 'f.json', '-o', 'd.html')
-    expect(re.search(r'DIFFER quantize.base.zeros: pass [0-9a-f]{16}, fail [0-9a-f]{16}', done.stdout.decode()),
+    expect(re.search(r'DIFFER quantize.base.zeros: 1 pass [0-9a-f]{16}; 2 fail [0-9a-f]{16}\n', done.stdout.decode()),
            'the difference is not shown')
     kinds = {row[0]: row[1] for row in Page('d.html').data['rows']}
     expect([name for name, kind in kinds.items() if kind == 0] == ['quantize.base.zeros'], f'differences {kinds}')
@@ -380,17 +380,137 @@ def test_verdicts():
     other['devices'][0]['cases'][0]['digest'] = other['devices'][0]['fingerprint'] = '0' * 64
     Path('h.json').write_text(json.dumps(other))
     done = run(1, 'report', 'g.json', 'h.json')
-    expect(re.search(r'DIFFER \S+: pass [0-9a-f]{16}, pass 0{16}\n', done.stdout.decode()), 'other bits are not shown')
+    expect(re.search(r'DIFFER \S+: 1 pass [0-9a-f]{16}; 2 pass 0{16}\n', done.stdout.decode()),
+           'other bits are not shown')
     run(99, 'report', 'g.json', 'c.json', '-o', 'd.html')
     expect(all(row[1] == 2 and row[3][0] == 4 for row in Page('d.html').data['rows']), 'errors pass for something')
     done = run(99, 'report', 'g.json', 'n.json')
     expect('not opened' in done.stdout.decode(), 'a device that is not there is not shown')
     done = run(99, 'report', 'g.json', 'a.json')
     expect('different lists' in done.stdout.decode(), 'lists of cases are not compared')
-    # What could be read still makes a page.
+    # What could be read still makes a page, which says what is missing, as the last line does.
     Path('d.html').unlink()
-    run(99, 'report', 'g.json', 'no-such.json', '-o', 'd.html')
-    expect(len(Page('d.html').data['devices']) == 1, 'no page beside an unreadable file')
+    for unread, words in (['no-such.json'], '1 file could'), (['no-such.json', 'c.xml'], '2 files could'):
+        done = run(99, 'report', 'g.json', *unread, '-o', 'd.html')
+        page = Page('d.html').data
+        expect(len(page['devices']) == 1 and page['exit'] == 99, 'no page beside an unreadable file')
+        expect(last(done).endswith(f'passed, {words} not be read') and page['sentence'] == last(done), last(done))
+    done = run(1, 'report', 'f.json', 'no-such.json')
+    expect('1 failed, ' in last(done) and last(done).endswith('1 file could not be read'), last(done))
+    expect(last(run(99, 'report', 'no-such.json', '-o', 'none.html')).endswith('1 file could not be read') and
+           not Path('none.html').exists(), 'no file could be read, and that is not said')
+
+
+def last(done):
+    return done.stdout.decode().splitlines()[-1]
+
+
+def test_output():
+    """The page never takes the place of a report, by whatever name."""
+    Path('in').mkdir()
+    Path('in/x.json').write_bytes(Path('g.json').read_bytes())
+    os.symlink('in/x.json', 'soft.json')
+    os.link('in/x.json', 'hard.json')
+    content = Path('in/x.json').read_bytes()
+    files = sorted(Path().rglob('*'))
+    for given in 'in/x.json', 'soft.json', 'hard.json':
+        for output in 'in/x.json', './in/../in/x.json', 'soft.json', 'hard.json', str(Path('in/x.json').resolve()):
+            done = run(2, 'report', 'f.json', given, '-o', output)
+            expect(given in done.stderr.decode() and not done.stdout, f'{given}, {output}: {done.stderr}')
+    run(2, 'report', 'no-such.json', '-o', 'no-such.json')
+    expect(Path('in/x.json').read_bytes() == content and Path('soft.json').is_symlink() and
+           os.path.samefile('in/x.json', 'hard.json') and sorted(Path().rglob('*')) == files, 'something is written')
+
+
+def test_lists():
+    """Outputs are compared where the inputs are the same, and a list of cases is more than its names."""
+    random = ['--filter=primitive.*random']
+    check(77, *random, '--json=q.json')
+    check(77, *random, '--json=l.json', '--level=full')
+    check(77, *random, '--json=s2.json', '--seed=2')
+    quick = load('q.json')
+    for other, option in ('l.json', '--level'), ('s2.json', '--seed'):
+        digests = [{case['name']: case['digest'] for case in load(name)['devices'][0]['cases']}
+                   for name in ('q.json', other)]
+        differ = [name for name in digests[0] if digests[0][name] != digests[1].get(name, digests[0][name])]
+        expect(differ and quick['case_list']['count'] > 10, f'{option} has the same outputs: this tests nothing')
+        done = run(99, 'report', 'q.json', other, '-o', 'd.html')
+        expect('DIFFER' not in done.stdout.decode() and 'cases: the reports are of different lists of cases ('
+               f'{option}), ' in last(done), f'{option}: {last(done)}')
+        expect(f'; {option[2:]}: ' in done.stdout.decode(), f'{option} is not in the table')
+        expect(all(row[1] != 0 for row in Page('d.html').data['rows']), f'{option}: the page has differences')
+    # A case that passed in one list and failed in the other is told all the same.
+    failed = load('l.json')
+    fail(failed, quick['devices'][0]['cases'][0]['name'])
+    Path('lf.json').write_text(json.dumps(failed))
+    done = run(1, 'report', 'q.json', 'lf.json')
+    expect(done.stdout.decode().count('DIFFER') == 1 and '1 different between devices' in last(done), last(done))
+    # Two failures of other inputs are no difference.
+    fail(quick, quick['devices'][0]['cases'][0]['name'], '1' * 64)
+    Path('qf.json').write_text(json.dumps(quick))
+    done = run(1, 'report', 'qf.json', 'lf.json')
+    expect('DIFFER' not in done.stdout.decode() and 'FAIL   primitive' in done.stdout.decode(), last(done))
+    # The same bits in all cases are of the same inputs, whatever was said on the command line.
+    check(0, '--filter=*.base.*zeros*', '--json=g2.json', '--seed=2')
+    same = load('g2.json')['devices'][0]['fingerprint'] == load('g.json')['devices'][0]['fingerprint']
+    run(0 if same else 99, 'report', 'g.json', 'g2.json')
+
+
+def fail(report, name, digest='0' * 64):
+    device, = report['devices']
+    case, = [case for case in device['cases'] if case['name'] == name]
+    device['counts']['fail'] += 1
+    device['counts'][case['status']] -= 1
+    case.update(status='fail', digest=digest, reason='a bit')
+    device.update(fingerprint='incomplete')
+
+
+def test_labels():
+    """Devices are told apart by their numbers and files, and what a pass is to be read with is said."""
+    for folder in 'm', 't':
+        Path(folder).mkdir()
+        Path(folder, 'mine.json').write_bytes(Path('g.json').read_bytes())
+    paths = ['m/mine.json', str(Path('t/mine.json').resolve()), 'f.json', 'm/mine.json']
+    done = run(1, 'report', *paths, '-o', 'd.html')
+    lines = done.stdout.decode().splitlines()
+    page = Page('d.html').data
+    files = ['m/mine.json', 't/mine.json', 'f.json', 'm/mine.json']
+    expect([device['file'] for device in page['devices']] == files, f'files {[d["file"] for d in page["devices"]]}')
+    for k, (line, file) in enumerate(zip(lines[1:], files)):
+        expect(line.split()[0] == str(k + 1) and f'  {file}: reference' in line, f'the table has {line!r}')
+    print_of = load('g.json')['devices'][0]['fingerprint'][:16]
+    expect(f'  {print_of}  m/' in lines[1] and '  none              f.json' in lines[3], 'fingerprints in the table')
+    expect([d['fingerprint'][:16] for d in page['devices']] == [print_of, print_of, 'none', print_of], 'on the page')
+    # A fault is told in the table, in the sentence and on the page.
+    expect('; a deliberate fault: flip:quantize.base.zeros; filter: ' in lines[3] and
+           not any('fault' in line for line in (lines[1], lines[2], lines[4])), 'the fault is not in the table')
+    expect(last(done).startswith('4 devices, 1 with a deliberate fault, ') and page['sentence'] == last(done),
+           last(done))
+    expect([[name for name, _ in device['marks']] for device in page['devices']] ==
+           [['filter'], ['filter'], ['fault', 'filter'], ['filter']] and
+           page['devices'][2]['marks'][0][1] == 'a deliberate fault: flip:quantize.base.zeros', 'nor on the page')
+    expect(last(run(1, 'report', 'f.json')).startswith('1 device with a deliberate fault, '), 'one device')
+    # Both counts, for a case that differs has failed too.
+    expect('1 different between devices, 1 failed somewhere, ' in last(done), last(done))
+    answers, = [line for line in lines if line.startswith('DIFFER')]
+    expect(re.search(r': 1-2, 4 pass [0-9a-f]{16}; 3 fail [0-9a-f]{16}$', answers), answers)
+    # A filter leaves cases out; of what is there the same is said as without it.
+    check(77, '--filter=quantize.base.zeros', '--json=part.json')
+    done = run(99, 'report', 'g.json', 'part.json')
+    count = load('g.json')['case_list']['count']
+    expect(last(done) == f'2 devices, {count} cases: the reports are of different lists of cases (--filter), '
+           f'{count - 1} not run somewhere, 1 passed everywhere with the same bits', last(done))
+    # Unsupported is no failure.
+    report = load('g.json')
+    fail(report, 'quantize.base.zeros', '')
+    for case in report['devices'][0]['cases']:
+        if case['status'] == 'fail':
+            case.update(status='unsupported')
+    report['devices'][0]['counts'].update(fail=0, unsupported=1)
+    Path('u.json').write_text(json.dumps(report))
+    done = run(1, 'report', 'u.json')
+    expect('UNSUPPORTED quantize.base.zeros: 1 unsupported\n' in done.stdout.decode() and
+           '1 unsupported, ' in last(done), last(done))
 
 
 def test_hostile_strings():
@@ -488,7 +608,8 @@ def main():
             test_devices(sys.argv[3:])
         else:
             for test in (test_json, test_strings, test_junit, test_schema, test_resume, test_refusals,
-                         test_interrupt, test_reasons, test_page, test_verdicts, test_hostile_strings, test_hostile_files):
+                         test_interrupt, test_reasons, test_page, test_verdicts, test_output, test_lists,
+                         test_labels, test_hostile_strings, test_hostile_files):
                 test()
         os.chdir('/')
     print(f'report_test: {checks} checks, {len(failures)} failed')

@@ -5,7 +5,7 @@ that are not here, which others have sent.
 results.py check KQUANT NAME             run the check of tests/results/NAME.json again, and compare
 results.py make KQUANT [NAME...]         write these files anew, or those of all drivers
 results.py compare OLD.json NEW.json     compare two reports of one device each
-results.py agree [FOLDER]                do all the files have one fingerprint?
+results.py agree [FOLDER]                does every file agree with the reference's in each case it holds?
 
 Each difference is one line, and begins with
   REGRESSION   passed before, and doesn't now
@@ -23,6 +23,7 @@ import platform
 import subprocess
 import sys
 import tempfile
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -49,10 +50,16 @@ WIDTH_FLAGS = {128: 'sse2', 256: 'avx2', 512: 'avx512bw'}
 
 
 def load(path):
-    """The report of a file, which has one device."""
-    report = json.loads(Path(path).read_text(encoding='utf-8'))
-    if report.get('format') != 1 or len(report['devices']) != 1:
-        sys.exit(f'results.py: {path}: is no report, format 1, of one device')
+    """The report of a file, which has one device. ValueError: it is none."""
+    try:
+        report = json.loads(Path(path).read_bytes())
+    except ValueError as reason:
+        raise ValueError(f'{path}: is no JSON: {reason}') from None
+    if not isinstance(report, dict) or report.get('format') != 1:
+        raise ValueError(f'{path}: is no report, format 1')
+    if len(report['devices']) != 1:
+        raise ValueError(f'{path}: has {len(report["devices"])} devices, and a file is of one: '
+                         'check --device=vulkan:0 and so on, each with a --json of its own')
     return report
 
 
@@ -175,34 +182,80 @@ def fingerprint(device):
     return digest.hexdigest()
 
 
+def list_digest(names):
+    return hashlib.sha256(''.join(f'{name}\0' for name in names).encode()).hexdigest()
+
+
+def faults_of_list(report, names):
+    """What is wrong with which cases a file holds."""
+    listed = {'count': len(names), 'sha256': list_digest(names)}
+    return [] if report['case_list'] == listed else ['its cases are not those that it says it is of']
+
+
+def faults_of_options(name, report, reference):
+    """A file is of a whole run, of the same inputs; the filter of a driver that has one is known."""
+    wanted = {key: reference['options'].get(key) for key in ('level', 'seed', 'vectors', 'fault')}
+    wanted['filter'] = FILTERS.get(name)
+    given = report['options']
+    return [f'--{key} is {given.get(key, "none")}, and should be {value or "none"}'
+            for key, value in wanted.items() if given.get(key) != value]
+
+
+def without(name):
+    return f' without {FILTERS[name][1:]}' if name in FILTERS else ''
+
+
+def faults_of(name, report, reference):
+    device = report['devices'][0]
+    names = [case['name'] for case in device['cases']]
+    faults = faults_of_options(name, report, reference) + faults_of_list(report, names)
+    if device['fingerprint'] == 'incomplete':
+        return ['not every case passed'] + faults
+    if device['fingerprint'] != fingerprint(device):
+        faults.append(f'the fingerprint should be {fingerprint(device)[:16]}, by its digests')
+    expected = [case['name'] for case in reference['devices'][0]['cases']]
+    if name in FILTERS:
+        expected = [case for case in expected if not fnmatchcase(case, FILTERS[name][1:])]
+    # Of a device that is not here, the list may be an older one.
+    if name in CHECKS and names != expected:
+        faults.append('its cases are not the reference\'s' + without(name))
+    return faults + [line for line in compare(reference, report)[0] if not line.startswith('UNKNOWN')]
+
+
 def agree(folder):
-    """A file of a device that is not here may be of an older list of cases, and is then compared case
-    by case."""
+    """A file of a device that is not here may be of an older list of cases. What it has in common with
+    the reference's is compared, and every line says how much that is."""
     reference = load(folder / 'reference.json')
-    wanted = reference['devices'][0]['fingerprint']
-    wrong = 0
-    for name in CHECKS:
-        if not (folder / f'{name}.json').exists():
-            print(f'{name}.json is missing')
-            wrong += 1
+    total = {case['name'] for case in reference['devices'][0]['cases']}
+    wrong = [f'{name}.json is missing' for name in CHECKS if not (folder / f'{name}.json').exists()]
+    for line in wrong:
+        print(line)
+    fewer = []
     for path in sorted(folder.glob('*.json')):
-        report = load(path)
+        name = path.stem
+        try:
+            report = load(path)
+        except ValueError as reason:
+            print(reason)
+            wrong.append(f'{path.name} is no report of one device')
+            continue
         device = report['devices'][0]
-        faults = []
-        if device['fingerprint'] == 'incomplete':
-            faults.append('not every case passed')
-        elif device['fingerprint'] != fingerprint(device):
-            faults.append(f'the fingerprint should be {fingerprint(device)[:16]}, by its digests')
-        elif path.stem in CHECKS.keys() - FILTERS or report['case_list'] == reference['case_list']:
-            if device['fingerprint'] != wanted:
-                faults.append(f'the reference\'s is {wanted[:16]}')
-        else:
-            faults += [line for line in compare(reference, report)[0] if not line.startswith('UNKNOWN')]
-        wrong += len(faults) > 0
-        print(f'{path.stem:14} {device["fingerprint"][:16]:16} {device["name"]}, {device["driver"]}')
+        held = {case['name'] for case in device['cases']}
+        faults = faults_of(name, report, reference)
+        if faults:
+            wrong.append(f'{path.name} does not agree')
+        elif held != total:
+            fewer.append(f'{path.name} in the {len(held & total)} that it has{without(name)}')
+        print(f'{name:14} {len(held):5} of {len(total)} cases  {device["fingerprint"][:16]:16} '
+              f'{device["name"]}, {device["driver"]}')
         print_lines([f'  {fault}' for fault in faults])
-    print(f'{wrong} of the files do not agree' if wrong else f'all agree; the fingerprint is {wanted}')
-    return 1 if wrong else 0
+    if wrong:
+        print('; '.join(wrong))
+        return 1
+    files = len(list(folder.glob('*.json'))) - len(fewer)
+    print('; '.join([f'{files} files agree in all {len(total)} cases, fingerprint '
+                     f'{reference["devices"][0]["fingerprint"]}', *fewer]))
+    return 0
 
 
 def main():
@@ -220,4 +273,7 @@ def main():
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except ValueError as reason:
+        sys.exit(f'results.py: {reason}')

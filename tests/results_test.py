@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 """results.py says what is another, and nothing where nothing is: on reports altered on purpose.
 
-results_test.py RESULTS.py FOLDER
+results_test.py RESULTS.py FOLDER KQUANT
 """
 import copy
 import json
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-RESULTS, FOLDER = Path(sys.argv[1]).resolve(), Path(sys.argv[2])
+RESULTS, FOLDER, KQUANT = Path(sys.argv[1]).resolve(), Path(sys.argv[2]), sys.argv[3]
+DOCS = RESULTS.parent.parent
 sys.path.insert(0, str(RESULTS.parent))
 sys.dont_write_bytecode = True
-from results import fingerprint
+from results import fingerprint, list_digest
 
 failures = checks = 0
 
@@ -104,37 +106,88 @@ def test_compare(folder):
     compare(1, good, altered(failed, other_driver), 'UNKNOWN', 'UNKNOWN', 'REGRESSION')
 
 
+def listed(report, device, names=None):
+    """Says of itself what it holds, as a run of these cases would."""
+    device['cases'] = [case for case in device['cases'] if names is None or case['name'] in names]
+    names = [case['name'] for case in device['cases']]
+    report['case_list'] = {'count': len(names), 'sha256': list_digest(names)}
+    device['counts']['pass'] = len(names)
+    device.update(fingerprint=fingerprint(device))
+
+
 def test_agree(folder):
     said = results(0, 'agree', FOLDER)
-    expect(said.count('\n') == len(list(FOLDER.glob('*.json'))) + 1, said)
+    files = sorted(FOLDER.glob('*.json'))
+    expect(said.count('\n') == len(files) + 1, said)
+    held = {path.stem: len(json.loads(path.read_text())['devices'][0]['cases']) for path in files}
+    total = held['reference']
+    for name, line in zip(held, said.splitlines()):
+        expect(line.startswith(f'{name} ') and f' {held[name]} of {total} cases ' in line, line)
+    last = said.splitlines()[-1]
+    expect(last.startswith(f'{len(files) - 1} files agree in all {total} cases, ') and
+           last.endswith(f'; oclgrind.json in the {held["oclgrind"]} that it has without *.replay-*'), last)
+    # What the documents show, but for line ends and the rest of a digest.
+    told = ' '.join((DOCS / 'docs/what-a-pass-means.md').read_text().split())
+    expect(re.sub(r'([0-9a-f]{16})[0-9a-f]{48}', r'\1...', last) in told, f'what-a-pass-means.md has no "{last}"')
+    done = subprocess.run([KQUANT, 'report', *files], text=True, stdout=subprocess.PIPE)
+    last = done.stdout.splitlines()[-1]
+    expect(done.returncode == 99 and last in ' '.join((DOCS / 'README.md').read_text().split()),
+           f'README.md has no "{last}", exit {done.returncode}')
 
-    def agree(code, name, change, words):
+    def agree(code, name, change, words, last='', of='pocl'):
         shutil.rmtree(folder / 'results', ignore_errors=True)
         shutil.copytree(FOLDER, folder / 'results')
-        report = json.loads((FOLDER / 'pocl.json').read_text())
+        report = json.loads((FOLDER / f'{of}.json').read_text())
         (folder / 'results' / f'{name}.json').write_text(json.dumps(altered(report, change)))
         said = results(code, 'agree', folder / 'results')
         expect(words in said, f'"{words}" is not said: {said}')
+        expect(said.splitlines()[-1].endswith(last or f'{name}.json does not agree' if code else last),
+               f'{name}, the last line: {said.splitlines()[-1]}')
 
     def older(report, device, case):
         lose(report, device, case)
-        report['case_list'].update(count=1, sha256='0' * 64)
-        device.update(fingerprint=fingerprint(device))
+        listed(report, device)
 
     def older_and_other(report, device, case):
-        older(report, device, case)
         device['cases'][5].update(digest='0' * 64)
-        device.update(fingerprint=fingerprint(device))
+        older(report, device, case)
+
+    def filtered(pattern):
+        def change(report, device, _):
+            report['options']['filter'] = pattern
+            listed(report, device, [case['name'] for case in device['cases'] if 'zeros' in case['name']])
+        return change
+
+    def option(name, value):
+        return lambda report, *_: report['options'].update({name: value})
 
     agree(0, 'stranger', other_driver, 'another processor')
-    agree(0, 'stranger', older, 'all agree')
+    agree(0, 'stranger', older, f'{total - 1} of {total} cases', f'stranger.json in the {total - 1} that it has')
     agree(1, 'stranger', older_and_other, 'DIFFERENCE')
-    agree(1, 'intel', older, "the reference's is")
+    agree(1, 'intel', older, "its cases are not the reference's")
     agree(1, 'pocl', other_bits, 'by its digests')
     agree(1, 'pocl', fail, 'not every case passed')
     agree(1, 'stranger', fail, 'not every case passed')
+    agree(1, 'stranger', lose, 'not those that it says')
+    # A part of a run is no run, whoever filtered it.
+    agree(1, 'stranger', filtered('*zeros*'), '--filter is *zeros*, and should be none')
+    agree(1, 'pocl', filtered('*zeros*'), '--filter is *zeros*, and should be none')
+    agree(1, 'stranger', filtered('!*.replay-*'), '--filter is !*.replay-*, and should be none')
+    agree(1, 'oclgrind', filtered('!*.replay-*'), "its cases are not the reference's without *.replay-*", of='oclgrind')
+    agree(1, 'oclgrind', filtered('*zeros*'), '--filter is *zeros*, and should be !*.replay-*', of='oclgrind')
+    agree(1, 'stranger', option('level', 'full'), '--level is full, and should be quick')
+    agree(1, 'stranger', option('seed', '2'), '--seed is 2, and should be 1')
+    agree(1, 'stranger', option('fault', 'crash'), '--fault is crash, and should be none')
+    agree(0, 'stranger', option('time-limit', '7'), f'{total} of {total}')
+    agree(1, 'stranger', lambda _, device, __: _['devices'].append(device), 'has 2 devices, and a file is of one',
+          'stranger.json is no report of one device')
+    agree(1, 'stranger', lambda report, *_: report.update(format=2), 'is no report, format 1',
+          'stranger.json is no report of one device')
+    (folder / 'results' / 'stranger.json').write_text('no JSON')
+    expect('stranger.json: is no JSON' in results(1, 'agree', folder / 'results'), 'no JSON')
+    (folder / 'results' / 'stranger.json').unlink()
     (folder / 'results' / 'pocl.json').unlink()
-    expect('pocl.json is missing' in results(1, 'agree', folder / 'results'), 'a missing file is not said')
+    expect(results(1, 'agree', folder / 'results').endswith('\npocl.json is missing\n'), 'a missing file is not said')
 
 
 def test_paths():

@@ -2,7 +2,6 @@
 
 #include "files.h"
 #include "options.h"
-#include "platform.h"
 #include "target.h"
 
 #include <inttypes.h>
@@ -97,7 +96,7 @@ int cmd_quantize(int argc, char **argv)
     case OPTIONS_WRONG: return EXIT_USAGE;
     case OPTIONS_RUN: break;
     }
-    if (strcmp(paths[0], paths[1]) == 0 || platform_is_same_file(paths[0], paths[1])) {
+    if (is_same_file(paths[0], paths[1])) {
         complain("quantize: OUT.q8k must not be IN.f32, %s", paths[0]);
         return EXIT_USAGE;
     }

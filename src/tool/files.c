@@ -107,3 +107,8 @@ bool write_file(const char *path, const uint8_t *bytes, size_t count)
     free(target);
     return is_good;
 }
+
+bool is_same_file(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0 || platform_is_same_file(a, b);
+}
