@@ -5,6 +5,7 @@ report_test.py KQUANT SCHEMA.json            all of it, on the reference
 report_test.py KQUANT SCHEMA.json DEVICE...  each device has the reference's fingerprint
 """
 import copy
+import hashlib
 import json
 import os
 import re
@@ -234,6 +235,11 @@ def test_resume():
     check(2, '--resume')
 
 
+def rename_first(root):
+    root['devices'][0]['cases'][0]['name'] = 'quantize.base.renamed'
+    seal(root)
+
+
 def test_refusals():
     good = load('a.json')
 
@@ -252,12 +258,14 @@ def test_refusals():
     refused(2, 'LP_SOMETHING was 1 and is unset', lambda root, _: root['environment'].update(LP_SOMETHING='1'))
     refused(2, 'kernel was other', lambda root, _: root['system'].update(kernel='other'))
     refused(2, 'the version of kquant', lambda root, _: root['tool'].update(version='0.0.9'))
-    refused(2, 'the digest of the list', lambda root, _: root['case_list'].update(sha256='0' * 64))
+    refused(2, 'the digest of the list', lambda root, _: rename_first(root))
     if good['modules']:
         refused(2, good['modules'][0]['name'], lambda root, _: root['modules'][0].update(sha256='0' * 64))
         refused(2, 'was absent', lambda root, _: root['modules'].pop())
 
-    def swap(_, device):
+    def swap(root, device):
+        # Of an incomplete run, for else its digest would tell.
+        lose_one(root, device)
         device['cases'][:2] = reversed(device['cases'][:2])
 
     def lose_one(root, device):
@@ -367,6 +375,52 @@ def test_page():
     run(99, 'report', 'a.json', '--output=missing/page.html')
 
 
+def seal(report):
+    """Gives a report whose cases were edited what can be computed of them."""
+    device, = report['devices']
+    outputs = hashlib.sha256()
+    for case in device['cases']:
+        op, _, rest = case['name'].split('.', 2)
+        outputs.update(f'{op}.{rest}\0{case["digest"]}\0'.encode())
+    device['fingerprint'] = outputs.hexdigest()
+    names = ''.join(case['name'] + '\0' for case in device['cases'])
+    report['case_list'].update(count=len(device['cases']), sha256=hashlib.sha256(names.encode()).hexdigest())
+
+
+def test_computed():
+    """What a report says of its cases, and what follows from them."""
+    good = load('g.json')
+    copy_of = copy.deepcopy(good)
+    seal(copy_of)
+    expect(copy_of == good, 'the fingerprint and the digest of the list are not these sums')
+
+    def refused(words, change):
+        bad = copy.deepcopy(good)
+        change(bad, bad['devices'][0])
+        Path('o.json').write_text(json.dumps(bad))
+        done = run(99, 'report', 'o.json')
+        expect(words in done.stderr.decode(), f'{words!r} is not said: {done.stderr}')
+
+    refused('fingerprint: is not that of its cases', lambda _, device: device['cases'][0].update(digest='0' * 64))
+    refused('fingerprint: is not that of its cases', lambda _, device: device['cases'][0].update(digest=''))
+    refused('case_list.sha256', lambda root, _: root['case_list'].update(sha256='0' * 64))
+    refused('status: is pass, with', lambda _, device: device['cases'][0].update(mismatches=5))
+    refused('status: is pass, with', lambda _, device: device['cases'][0].update(reason='none'))
+    refused('devices: must have', lambda root, _: root['devices'].clear())
+    Path('o.json').write_text(json.dumps(good).replace('"status": "pass"', '"status": "pass", "status": "fail"', 1))
+    expect('is there twice' in run(99, 'report', 'o.json').stderr.decode(), 'a member that is there twice')
+    # A list of its own, whole in itself, is not the other's.
+    for change in (lambda cases: cases[0].update(name='quantize.base.renamed'), lambda cases: cases.__delitem__(0)):
+        other = copy.deepcopy(good)
+        change(other['devices'][0]['cases'])
+        other['devices'][0]['counts']['pass'] = len(other['devices'][0]['cases'])
+        seal(other)
+        Path('o.json').write_text(json.dumps(other))
+        done = run(99, 'report', 'g.json', 'o.json')
+        expect('everywhere with' in last(done) and 'different lists' in last(done), last(done))
+    expect('are one file' in run(2, 'report', 'g.json', './g.json').stderr.decode(), 'a file twice')
+
+
 def test_verdicts():
     check(0, '--filter=*.base.*zeros*', '--json=g.json')
     done = run(1, 'report', 'g.json', 'f.json', '-o', 'd.html')
@@ -377,7 +431,8 @@ def test_verdicts():
     run(1, 'report', 'f.json')
     # All passed, and yet the bits are others.
     other = load('g.json')
-    other['devices'][0]['cases'][0]['digest'] = other['devices'][0]['fingerprint'] = '0' * 64
+    other['devices'][0]['cases'][0]['digest'] = '0' * 64
+    seal(other)
     Path('h.json').write_text(json.dumps(other))
     done = run(1, 'report', 'g.json', 'h.json')
     expect(re.search(r'DIFFER \S+: 1 pass [0-9a-f]{16}; 2 pass 0{16}\n', done.stdout.decode()),
@@ -467,14 +522,14 @@ def fail(report, name, digest='0' * 64):
 
 def test_labels():
     """Devices are told apart by their numbers and files, and what a pass is to be read with is said."""
-    for folder in 'm', 't':
-        Path(folder).mkdir()
-        Path(folder, 'mine.json').write_bytes(Path('g.json').read_bytes())
-    paths = ['m/mine.json', str(Path('t/mine.json').resolve()), 'f.json', 'm/mine.json']
+    for path in 'm/mine.json', 't/mine.json', 'm/other.json':
+        Path(path).parent.mkdir(exist_ok=True)
+        Path(path).write_bytes(Path('g.json').read_bytes())
+    paths = ['m/mine.json', str(Path('t/mine.json').resolve()), 'f.json', 'm/other.json']
     done = run(1, 'report', *paths, '-o', 'd.html')
     lines = done.stdout.decode().splitlines()
     page = Page('d.html').data
-    files = ['m/mine.json', 't/mine.json', 'f.json', 'm/mine.json']
+    files = ['m/mine.json', 't/mine.json', 'f.json', 'other.json']
     expect([device['file'] for device in page['devices']] == files, f'files {[d["file"] for d in page["devices"]]}')
     for k, (line, file) in enumerate(zip(lines[1:], files)):
         expect(line.split()[0] == str(k + 1) and f'  {file}: reference' in line, f'the table has {line!r}')
@@ -519,6 +574,7 @@ def test_hostile_strings():
     device = report['devices'][0]
     device.update(name=evil + '\x1b[2J', driver='"\'&amp;\u2028\x1b[2J', reason=evil)
     device['cases'][0]['name'] = 'quantize.base.' + evil + '"\'\\\x07'
+    seal(report)
     Path('evil.json').write_text(json.dumps(report))
     done = run(1, 'report', 'evil.json', 'f.json', '-o', 'evil.html')
     expect(not re.search(rb'[\x00-\x09\x0b-\x1f\x7f]', done.stdout), 'control characters on stdout')
@@ -609,7 +665,7 @@ def main():
         else:
             for test in (test_json, test_strings, test_junit, test_schema, test_resume, test_refusals,
                          test_interrupt, test_reasons, test_page, test_verdicts, test_output, test_lists,
-                         test_labels, test_hostile_strings, test_hostile_files):
+                         test_labels, test_computed, test_hostile_strings, test_hostile_files):
                 test()
         os.chdir('/')
     print(f'report_test: {checks} checks, {len(failures)} failed')

@@ -216,6 +216,16 @@ int cmd_report(int argc, char **argv)
         }
     }
 
+    for (size_t k = 1; k < given; k++) {
+        for (size_t before = 0; before < k; before++) {
+            if (is_same_file(paths[before], paths[k])) {
+                complain("report: %s and %s are one file", paths[before], paths[k]);
+                free(paths);
+                return EXIT_USAGE;
+            }
+        }
+    }
+
     run_report *reports = allocate(given, sizeof reports[0]);
     size_t count = 0, devices = 0;
     for (size_t k = 0; k < given; k++) {

@@ -276,8 +276,8 @@ void matrix_free(matrix *matrix)
 
 int matrix_exit(const matrix *matrix)
 {
-    bool is_whole =
-        matrix->is_complete && matrix->is_one_list && matrix->is_one_print && matrix->unread == 0;
+    bool is_whole = matrix->is_complete && matrix->is_one_list && matrix->is_one_print &&
+                    matrix->unread == 0 && matrix->counts[ROW_UNKNOWN] == 0;
     bool has_failed = matrix->counts[ROW_DIFFERS] > 0 || matrix->counts[ROW_FAILS] > 0;
     return has_failed                          ? EXIT_FAILED
            : is_whole && matrix->row_count > 0 ? EXIT_DONE

@@ -143,6 +143,13 @@ static const cJSON *member(reader *r, const cJSON *object, const char *name)
     if (value == NULL) {
         wrong(r, name, "is missing");
     }
+    // Readers don't agree on which of two counts.
+    for (const cJSON *other = value != NULL ? value->next : NULL; other != NULL;
+         other = other->next) {
+        if (strcmp(other->string, name) == 0) {
+            wrong(r, name, "is there twice");
+        }
+    }
     return value;
 }
 
@@ -267,6 +274,29 @@ static void refuse_same_names(reader *r, const report_device *device)
     free(sorted);
 }
 
+// Of a device all of whose cases passed: what can be computed must be what the report says.
+static void check_digests(reader *r, const report_device *device, bool has_vectors)
+{
+    sha256 names, outputs;
+    char digest[SHA256_HEX_BYTES];
+    sha256_begin(&names);
+    sha256_begin(&outputs);
+    for (size_t k = 0; k < device->case_count; k++) {
+        const report_case *test = &device->cases[k];
+        sha256_add(&names, test->name, strlen(test->name) + 1);
+        fingerprint_add(&outputs, test->name, test->digest);
+    }
+    sha256_end(&outputs, digest);
+    if (strcmp(digest, device->fingerprint) != 0) {
+        wrong(r, "fingerprint", "is not that of its cases");
+    }
+    sha256_end(&names, digest);
+    // Vectors of the user's are a part of the list that is not in the report.
+    if (!has_vectors && strcmp(digest, r->report->case_digest) != 0) {
+        wrong(r, "cases", "are not those of case_list.sha256");
+    }
+}
+
 static void read_cases(reader *r, const cJSON *from, size_t d, report_device *device)
 {
     const cJSON *value, *all = read_list(r, from, "cases", REPORT_MAX_CASES);
@@ -287,6 +317,9 @@ static void read_cases(reader *r, const cJSON *from, size_t d, report_device *de
         test->mismatches = has(value, "mismatches") ? read_count(r, value, "mismatches") : 0;
         test->reason = has(value, "reason") ? read_text(r, value, "reason") : "";
         counts[test->status]++;
+        if (test->status == CASE_PASS && (test->mismatches > 0 || test->reason[0] != '\0')) {
+            wrong(r, "status", "is pass, with mismatches or a reason");
+        }
         if (r->is_wrong) {
             return;
         }
@@ -305,6 +338,13 @@ static void read_cases(reader *r, const cJSON *from, size_t d, report_device *de
                       counts[CASE_PASS] == device->case_count;
     if (has_passed != (strcmp(device->fingerprint, "incomplete") != 0)) {
         wrong(r, "fingerprint", "must be there where all cases passed, and nowhere else");
+    }
+    bool has_vectors = false;
+    for (size_t k = 0; k < r->report->options.count; k++) {
+        has_vectors |= strcmp(r->report->options.items[k].name, "vectors") == 0;
+    }
+    if (has_passed && !r->is_wrong) {
+        check_digests(r, device, has_vectors);
     }
 }
 
@@ -383,6 +423,9 @@ static void read_root(reader *r, const cJSON *root)
     const cJSON *value, *all = read_list(r, root, "devices", REPORT_MAX_DEVICES);
     if (r->is_wrong) {
         return;
+    }
+    if (cJSON_GetArraySize(all) == 0) {
+        wrong(r, "devices", "must have at least one");
     }
     report->devices = allocate((size_t)cJSON_GetArraySize(all), sizeof report->devices[0]);
     cJSON_ArrayForEach(value, all)

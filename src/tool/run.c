@@ -464,23 +464,27 @@ void device_run_free(device_run *run, size_t count)
     memset(run, 0, sizeof *run);
 }
 
+void fingerprint_add(sha256 *hash, const char *name, const char *digest)
+{
+    const char *class = name + strcspn(name, ".");
+    class += *class == '.';
+    class += strcspn(class, ".");
+    sha256_add(hash, name, strcspn(name, "."));
+    sha256_add(hash, class, strlen(class) + 1);
+    sha256_add(hash, digest, strlen(digest) + 1);
+}
+
 void run_fingerprint(const selection *selection, const device_run *run, char text[SHA256_HEX_BYTES])
 {
     sha256 hash;
     sha256_begin(&hash);
     for (size_t k = 0; k < selection->count; k++) {
-        // "<op>.<variant>.<class>": two variants of one kernel must agree.
-        const char *name = selection->cases[k]->name;
-        const char *class = strchr(name, '.') + 1;
-        class += strcspn(class, ".");
         const case_result *result = &run->results[k];
         if (result->status != CASE_PASS) {
             snprintf(text, SHA256_HEX_BYTES, "incomplete");
             return;
         }
-        sha256_add(&hash, name, strcspn(name, "."));
-        sha256_add(&hash, class, strlen(class) + 1);
-        sha256_add(&hash, result->digest, strlen(result->digest) + 1);
+        fingerprint_add(&hash, selection->cases[k]->name, result->digest);
     }
     if (selection->count == 0) {
         snprintf(text, SHA256_HEX_BYTES, "incomplete");

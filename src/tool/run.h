@@ -80,6 +80,9 @@ void device_run_free(device_run *run, size_t count);
 int run_worker(const run_options *options, const selection *selection, const char *device,
                size_t first, size_t end);
 
+// One case of the fingerprint. "<op>.<variant>.<class>": two variants of one kernel must agree.
+void fingerprint_add(sha256 *hash, const char *name, const char *digest);
+
 // SHA-256 over the name, without its variant, and the output digest of each case, in hex; or
 // "incomplete" where a case has not passed.
 void run_fingerprint(const selection *selection, const device_run *run,
