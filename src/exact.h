@@ -8,8 +8,9 @@
 // and subnormals, but also bit counting, wide multiplies and narrow types. Signed integers are held
 // as two's complement in u32; a shift is always below 32.
 //
-// Every function rounds once, to nearest with ties to even, keeps subnormals and signed zeros, and
-// returns 0x7FC00000 for any NaN. A NaN operand may have any payload.
+// Every function rounds to nearest with ties to even, once but where it says twice, keeps
+// subnormals and signed zeros, and returns 0x7FC00000 for any NaN. A NaN operand may have any
+// payload.
 #ifndef KQ_EXACT_H
 #define KQ_EXACT_H
 
@@ -17,8 +18,9 @@
 #define KQ_F32_INF  0x7F800000u
 #define KQ_F32_NAN  0x7FC00000u
 
-// Exponents inside this file carry this much extra, so that none of them is ever negative.
-#define KQ_EXPONENT_EXTRA 1024u
+// Exponents inside this file carry this much extra, so that none of them is ever negative. That of
+// the least normal is then a power of two, which falls off when it is shifted to its place.
+#define KQ_EXPONENT_EXTRA 1023u
 
 // Leading zeros of x; 32 for 0.
 KQ_FN u32 kq_clz(u32 x)
@@ -42,49 +44,106 @@ KQ_FN u32 kq_clz(u32 x)
 // x >> n for n < 32, with bit 0 set if any bit that fell off was: what rounding needs to know.
 KQ_FN u32 kq_shift_sticky(u32 x, u32 n)
 {
-    return (x >> n) | (((x << 1) << (31u - n)) != 0u ? 1u : 0u);
+    u32 rest = x >> n;
+    return rest | (rest << n != x ? 1u : 0u);
 }
 
-// The f32 nearest to y * 2^(e - KQ_EXPONENT_EXTRA - 127 - 31). Bit 31 of y is set, bit 0 is sticky;
-// e < KQ_EXPONENT_EXTRA + 512.
-KQ_FN u32 kq_f32_round(u32 sign, u32 e, u32 y)
+// The magnitude of the f32 nearest to y * 2^(e - KQ_EXPONENT_EXTRA - 127 - 28). Bit 28 or bit 29 is
+// the top one of y, bit 0 is sticky; e < KQ_EXPONENT_EXTRA + 511.
+KQ_FN u32 kq_f32_round(u32 e, u32 y)
 {
     u32 least = KQ_EXPONENT_EXTRA + 1u;
-    u32 most = e < least ? least : e;
-    u32 below = most - e;
-    y = kq_shift_sticky(y, below < 31u ? below : 31u);
-    u32 q = y >> 8;
-    q = q + (((y & 255u) + (q & 1u) + 127u) >> 8);
+    u32 most = e + (y >> 29);
+    most = most < least ? least : most;
+    // Five bits fall off, or six, or as many as a subnormal has too few; of 31 nothing remains.
+    u32 more = most - e;
+    more = more < 26u ? more : 26u;
+    u32 n = more + 5u;
+    u32 q = (y + ((16u << more) - 1u) + ((y >> n) & 1u)) >> n;
     // q brings the hidden bit, which counts one exponent; a subnormal has neither.
     u32 bits = ((most - least) << 23) + q;
-    return sign | (bits < KQ_F32_INF ? bits : KQ_F32_INF);
+    return bits < KQ_F32_INF ? bits : KQ_F32_INF;
 }
 
-// The significand of a finite a, shifted so that bit 31 is set; 0 for a zero.
+// The same of y * 2^(e - 126 - 30), for any y from 1 to 2^31 - 1, where that is far from both ends
+// of the normals.
+KQ_FN u32 kq_f32_round_normal(u32 e, u32 y)
+{
+    u32 n = y < 0x00008000u ? 16u : 0u;
+    y = y << n;
+    u32 s = y < 0x00800000u ? 8u : 0u;
+    y = y << s;
+    n = n + s;
+    s = y < 0x08000000u ? 4u : 0u;
+    y = y << s;
+    n = n + s;
+    s = y < 0x20000000u ? 2u : 0u;
+    y = y << s;
+    n = n + s;
+    s = y < 0x40000000u ? 1u : 0u;
+    y = y << s;
+    n = n + s;
+    return ((e - n) << 23) + ((y + 63u + ((y >> 7) & 1u)) >> 7);
+}
+
+// The significand of a finite a as it is stored, with its hidden bit.
+KQ_FN u32 kq_f32_stored(u32 a)
+{
+    return (a & 0x7FFFFFu) | (((a >> 23) & 255u) != 0u ? 0x800000u : 0u);
+}
+
+// The exponent that goes with it, at least 1, which is that of the subnormals.
+KQ_FN u32 kq_f32_power(u32 a)
+{
+    u32 e = (a >> 23) & 255u;
+    return e != 0u ? e : 1u;
+}
+
+// The same, shifted so that bit 23 is set; 0 for a zero.
 KQ_FN u32 kq_f32_significand(u32 a)
 {
-    u32 m = ((a & 0x7FFFFFu) | ((a & KQ_F32_INF) != 0u ? 0x800000u : 0u)) << 8;
-    return m << (kq_clz(m) & 31u);
+    u32 m = kq_f32_stored(a);
+    return (m << (kq_clz(m) - 8u)) & 0xFFFFFFu;
 }
 
 // The exponent that goes with kq_f32_significand, KQ_EXPONENT_EXTRA included.
 KQ_FN u32 kq_f32_exponent(u32 a)
 {
-    u32 e = (a >> 23) & 255u;
-    u32 zeros = kq_clz((a & 0x7FFFFFu) << 8);
-    return KQ_EXPONENT_EXTRA + (e != 0u ? e : 1u - zeros);
+    return KQ_EXPONENT_EXTRA + kq_f32_power(a) + 8u - kq_clz(kq_f32_stored(a));
+}
+
+// The value of an IEEE binary16 in the low 16 bits of h, times x, which is rounded to f32 first: it
+// rounds twice. x is two's complement, from 1 - 2^25 to 2^25 - 1. A result that is finite and not 0
+// has a magnitude from 2^-24 to 2^41.
+KQ_FN u32 kq_f16_mul_i25(u32 h, u32 x)
+{
+    u32 minus = 0u - x;
+    u32 n = x < minus ? x : minus;
+    u32 odd = (n >> 24) & 1u;  // of a significand of 25 bits, which it shortens
+    n = (n + (odd & (n >> 1))) >> odd;
+    u32 e = (h >> 10) & 31u;
+    u32 m = (h & 0x3FFu) | (e != 0u ? 0x400u : 0u);
+    // 11 x 25 bits: the product is high * 2^13 + low, below 2^35. From 2^31 on it is short of four
+    // bits, which leave a mark below where it is rounded.
+    u32 high = m * (n >> 13);
+    u32 low = m * (n & 0x1FFFu);
+    u32 shortened = (high << 9) + (low >> 4);
+    u32 lost = shortened < 0x08000000u ? 0u : 4u;
+    u32 y = lost == 0u ? (high << 13) + low : shortened | ((low | (low >> 1)) & 7u);
+    e = (e != 0u ? e : 1u) + odd + lost;
+    u32 bits = kq_f32_round_normal(e + 126u + 30u - 25u, y);
+    bits = y == 0u ? 0u : bits;
+
+    u32 magnitude = h & 0x7FFFu;
+    bits = magnitude == 0x7C00u ? KQ_F32_INF : bits;
+    u32 is_nan = magnitude > 0x7C00u || (magnitude == 0x7C00u && y == 0u) ? 1u : 0u;
+    return is_nan != 0u ? KQ_F32_NAN : bits | (((h << 16) ^ x) & KQ_F32_SIGN);
 }
 
 // The value of an IEEE binary16 in the low 16 bits of h, exact.
 KQ_FN u32 kq_f16_to_f32(u32 h)
 {
-    u32 magnitude = h & 0x7FFFu;
-    u32 zeros = kq_clz(magnitude);
-    u32 subnormal = ((133u - zeros) << 23) + ((magnitude << (zeros & 31u)) >> 8);
-    u32 bits = magnitude < 0x0400u ? subnormal : (magnitude << 13) + 0x38000000u;
-    bits = magnitude == 0u ? 0u : bits;
-    bits = magnitude == 0x7C00u ? KQ_F32_INF : bits;
-    return magnitude > 0x7C00u ? KQ_F32_NAN : bits | ((h & 0x8000u) << 16);
+    return kq_f16_mul_i25(h, 1u);
 }
 
 // x is two's complement.
@@ -93,65 +152,70 @@ KQ_FN u32 kq_i32_to_f32(u32 x)
     u32 sign = x & KQ_F32_SIGN;
     u32 magnitude = sign != 0u ? 0u - x : x;
     u32 zeros = kq_clz(magnitude);
-    u32 e = KQ_EXPONENT_EXTRA + 127u + 31u - zeros;
-    return x == 0u ? 0u : kq_f32_round(sign, e, magnitude << (zeros & 31u));
+    u32 e = KQ_EXPONENT_EXTRA + 127u + 30u - zeros;
+    u32 y = kq_shift_sticky(magnitude << (zeros & 31u), 2u);
+    u32 bits = sign | kq_f32_round(e, y);
+    return x == 0u ? 0u : bits;
 }
 
-KQ_FN u32 kq_f32_mul(u32 a, u32 b)
+// a * b. Of b, x is the significand and e the exponent.
+KQ_FN u32 kq_f32_product(u32 a, u32 b, u32 x, u32 e)
 {
-    // 24 x 24 bits in halves of 12: the product is high * 2^24 + middle * 2^12 + low.
-    u32 x = kq_f32_significand(a) >> 8;
-    u32 y = kq_f32_significand(b) >> 8;
-    u32 x1 = x >> 12;
-    u32 x0 = x & 0xFFFu;
-    u32 y1 = y >> 12;
-    u32 y0 = y & 0xFFFu;
-    u32 middle = x1 * y0 + x0 * y1;
-    u32 low = x0 * y0 + ((middle & 0xFFFu) << 12);
-    u32 high = x1 * y1 + (middle >> 12) + (low >> 24);
-    u32 product = (high << 8) | ((low >> 16) & 255u);
-    u32 rest = (low & 0xFFFFu) != 0u ? 1u : 0u;
-    u32 carry = product >> 31;
-    product = (product << (1u - carry)) | rest;
-    u32 e = kq_f32_exponent(a) + kq_f32_exponent(b) + carry - (KQ_EXPONENT_EXTRA + 127u);
+    // Byte by byte of y. What stays behind of a step, its low byte, counts only as 0 or not.
+    u32 y = kq_f32_significand(a);
+    u32 low = x * (y & 255u);
+    u32 middle = x * ((y >> 8) & 255u) + (low >> 8);
+    u32 high = x * (y >> 16) + (middle >> 8);
+    u32 lost = low | middle | (high << 6);
+    u32 product = (high >> 2) | ((lost | (lost >> 4)) & 15u);
 
-    u32 sign = (a ^ b) & KQ_F32_SIGN;
     u32 aa = a & 0x7FFFFFFFu;
     u32 bb = b & 0x7FFFFFFFu;
     u32 most = aa > bb ? aa : bb;
     u32 least = aa > bb ? bb : aa;
-    u32 bits = least == 0u ? sign : kq_f32_round(sign, e, product);
-    bits = most == KQ_F32_INF ? sign | KQ_F32_INF : bits;
-    return most > KQ_F32_INF || (most == KQ_F32_INF && least == 0u) ? KQ_F32_NAN : bits;
+    u32 bits = kq_f32_round(kq_f32_exponent(a) + e, product);
+    bits = least == 0u ? 0u : bits;
+    bits = most == KQ_F32_INF ? KQ_F32_INF : bits;
+    u32 is_nan = most > KQ_F32_INF || (most == KQ_F32_INF && least == 0u) ? 1u : 0u;
+    return is_nan != 0u ? KQ_F32_NAN : bits | ((a ^ b) & KQ_F32_SIGN);
+}
+
+KQ_FN u32 kq_f32_mul(u32 a, u32 b)
+{
+    u32 e = kq_f32_exponent(a) - (KQ_EXPONENT_EXTRA + 127u);
+    return kq_f32_product(b, a, kq_f32_significand(a), e);
+}
+
+// The same in fewer steps, for a b that is no subnormal.
+KQ_FN u32 kq_f32_mul_normal(u32 a, u32 b)
+{
+    return kq_f32_product(a, b, (b & 0x7FFFFFu) | 0x800000u, ((b >> 23) & 255u) - 127u);
 }
 
 KQ_FN u32 kq_f32_add(u32 a, u32 b)
 {
-    u32 a_is_most = (a & 0x7FFFFFFFu) > (b & 0x7FFFFFFFu) ? 1u : 0u;
-    u32 most = a_is_most != 0u ? a : b;
-    u32 least = a_is_most != 0u ? b : a;
-    u32 em = (most >> 23) & 255u;
-    u32 el = (least >> 23) & 255u;
-    // Significands end at bit 30: one bit of room above, seven guard bits below.
-    u32 x = ((most & 0x7FFFFFu) | (em != 0u ? 0x800000u : 0u)) << 7;
-    u32 y = ((least & 0x7FFFFFu) | (el != 0u ? 0x800000u : 0u)) << 7;
-    em = em != 0u ? em : 1u;
-    el = el != 0u ? el : 1u;
-    u32 apart = em - el;
+    u32 aa = a & 0x7FFFFFFFu;
+    u32 bb = b & 0x7FFFFFFFu;
+    u32 most = aa > bb ? aa : bb;
+    u32 least = aa > bb ? bb : aa;
+    u32 top = aa > bb ? a : b;
+    // Significands end at bit 29: one bit of room above, six guard bits below.
+    u32 x = kq_f32_stored(most) << 6;
+    u32 y = kq_f32_stored(least) << 6;
+    u32 e = kq_f32_power(most);
+    u32 apart = e - kq_f32_power(least);
     y = kq_shift_sticky(y, apart < 31u ? apart : 31u);
-
     u32 differ = (a ^ b) & KQ_F32_SIGN;
     u32 sum = differ != 0u ? x - y : x + y;
-    u32 zeros = kq_clz(sum);
-    u32 e = KQ_EXPONENT_EXTRA + 1u + em - zeros;
-    u32 sign = most & KQ_F32_SIGN;
-    u32 bits = kq_f32_round(sign, e, sum << (zeros & 31u));
-    bits = sum == 0u ? a & b & KQ_F32_SIGN : bits;
-
-    u32 mm = most & 0x7FFFFFFFu;
-    u32 ll = least & 0x7FFFFFFFu;
-    bits = mm == KQ_F32_INF ? sign | KQ_F32_INF : bits;
-    return mm > KQ_F32_INF || (ll == KQ_F32_INF && differ != 0u) ? KQ_F32_NAN : bits;
+    // To bit 30, but not past the least exponent: a sum that stays below, a subnormal, is exact.
+    u32 up = kq_clz(sum) - 1u;
+    up = up < e ? up : e;
+    sum = sum << up;
+    u32 bits = ((e - up) << 23) + ((sum + 63u + ((sum >> 7) & 1u)) >> 7);
+    bits = (top & KQ_F32_SIGN) | (bits < KQ_F32_INF ? bits : KQ_F32_INF);
+    bits = differ != 0u && sum == 0u ? 0u : bits;
+    bits = most == KQ_F32_INF ? top : bits;
+    return most > KQ_F32_INF || (least == KQ_F32_INF && differ != 0u) ? KQ_F32_NAN : bits;
 }
 
 KQ_FN u32 kq_f32_sub(u32 a, u32 b)
@@ -163,22 +227,22 @@ KQ_FN u32 kq_f32_div(u32 a, u32 b)
 {
     // Long division, one bit a step: 27 bits are 24, a rounding bit and one for a quotient below 1,
     // and one more; what remains is sticky.
-    u32 remainder = kq_f32_significand(a) >> 8;
-    u32 divisor = kq_f32_significand(b) >> 8;
+    u32 remainder = kq_f32_significand(a);
+    u32 divisor = kq_f32_significand(b);
     u32 quotient = 0u;
     for (u32 i = 0u; i < 27u; i++) {
         u32 bit = remainder >= divisor ? 1u : 0u;
         remainder = (remainder - (bit != 0u ? divisor : 0u)) << 1;
         quotient = (quotient << 1) | bit;
     }
-    u32 zeros = (quotient >> 26) ^ 1u;
-    quotient = (quotient << (5u + zeros)) | (remainder != 0u ? 1u : 0u);
-    u32 e = kq_f32_exponent(a) + KQ_EXPONENT_EXTRA + 127u - zeros - kq_f32_exponent(b);
+    quotient = (quotient << 3) | (remainder != 0u ? 1u : 0u);
+    u32 e = kq_f32_exponent(a) + KQ_EXPONENT_EXTRA + 126u - kq_f32_exponent(b);
 
     u32 sign = (a ^ b) & KQ_F32_SIGN;
     u32 aa = a & 0x7FFFFFFFu;
     u32 bb = b & 0x7FFFFFFFu;
-    u32 bits = aa == 0u || bb == KQ_F32_INF ? sign : kq_f32_round(sign, e, quotient);
+    u32 bits = sign | kq_f32_round(e, quotient);
+    bits = aa == 0u || bb == KQ_F32_INF ? sign : bits;
     bits = bb == 0u || aa == KQ_F32_INF ? sign | KQ_F32_INF : bits;
     u32 is_nan = aa > KQ_F32_INF || bb > KQ_F32_INF ? 1u : 0u;
     is_nan = aa == bb && (aa == 0u || aa == KQ_F32_INF) ? 1u : is_nan;

@@ -77,12 +77,13 @@ KQ_FN u32 kq_sum_i16x2(KQ_IN u32 word)
     return ((word & 0xFFFFu) ^ 0x8000u) + ((word >> 16) ^ 0x8000u) - 0x10000u;
 }
 
-// v of one record, from d and dmin (word 0 of Q4_K), S, T (two's complement) and ds (f32 bits).
+// v of one record, from d and dmin (word 0 of Q4_K), S, T (two's complement, below 2^25 in
+// magnitude as they always are) and ds (f32 bits).
 KQ_FN u32 kq_v(KQ_IN u32 d_dmin, KQ_IN u32 s, KQ_IN u32 t, KQ_IN u32 ds)
 {
-    u32 p = kq_f32_mul(kq_f16_to_f32(d_dmin & 0xFFFFu), kq_i32_to_f32(s));
-    u32 n = kq_f32_mul(kq_f16_to_f32(d_dmin >> 16), kq_i32_to_f32(t));
-    return kq_f32_mul(ds, kq_f32_sub(p, n));
+    u32 p = kq_f16_mul_i25(d_dmin, s);
+    u32 n = kq_f16_mul_i25(d_dmin >> 16, t);
+    return kq_f32_mul_normal(ds, kq_f32_sub(p, n));
 }
 
 #ifdef KQ_Q8_K_WORD

@@ -1,4 +1,5 @@
-// Checks every function of exact.h against the host's IEEE unit, bit for bit.
+// Checks every function of exact.h, and kq_v of records.h, against the host's IEEE unit, bit for
+// bit.
 //
 // Small domains are exhausted. mul, add, sub and div get a crossed list of hard values and then
 // random pairs from classes, each built to reach one hard case. What a class reached is counted
@@ -21,6 +22,7 @@
 
 #include "prelude.h"
 #include "exact.h"
+#include "records.h"
 #include "exact_bits.h"
 #include "exact_draws.h"
 #include "exact_host.h"
@@ -74,19 +76,46 @@ static void finish(const struct mismatches *found, const char *name, uint64_t te
 
 // Tests
 
+// What else is checked on a pair, of which the host expects this result.
+typedef void other_check(struct mismatches *found, u32 a, u32 b, u32 expected);
+
 struct operation {
     const char *name;
     binary_fn *tested;
     binary_fn *host;
     exact_fn *exact;
-    bool with_sub;
     const struct pair_classes *classes;
+    const char *names;  // with that of the other check
+    other_check *other;
 };
 
+static void check_mul_normal(struct mismatches *found, u32 a, u32 b, u32 expected)
+{
+    if (!is_subnormal(b))
+        check_binary(found, "mul_normal", a, b, kq_f32_mul_normal(a, b), expected);
+    if (!is_subnormal(a))
+        check_binary(found, "mul_normal", b, a, kq_f32_mul_normal(b, a), expected);
+}
+
+static void check_sub(struct mismatches *found, u32 a, u32 b, u32 expected)
+{
+    (void)expected;
+    u32 turned = b ^ SIGN;
+    check_binary(found, "sub", a, turned, kq_f32_sub(a, turned), host_sub(a, turned));
+}
+
+static void check_nothing(struct mismatches *found, u32 a, u32 b, u32 expected)
+{
+    (void)found;
+    (void)a;
+    (void)b;
+    (void)expected;
+}
+
 static const struct operation operations[] = {
-    {"mul", kq_f32_mul, host_mul, exact_mul, false, &mul_classes},
-    {"add", kq_f32_add, host_add, exact_add, true, &add_classes},
-    {"div", kq_f32_div, host_div, exact_div, false, &div_classes},
+    {"mul", kq_f32_mul, host_mul, exact_mul, &mul_classes, "mul", check_mul_normal},
+    {"add", kq_f32_add, host_add, exact_add, &add_classes, "add, sub", check_sub},
+    {"div", kq_f32_div, host_div, exact_div, &div_classes, "div", check_nothing},
 };
 
 // What main and the tests share: the seed in, the tallies out.
@@ -101,10 +130,7 @@ static void check_pair(struct mismatches *found, struct tally *tally,
 {
     u32 expected = operation->host(a, b);
     check_binary(found, operation->name, a, b, operation->tested(a, b), expected);
-    if (operation->with_sub) {
-        u32 turned = b ^ SIGN;
-        check_binary(found, "sub", a, turned, kq_f32_sub(a, turned), host_sub(a, turned));
-    }
+    operation->other(found, a, b, expected);
     tally_result(tally, operation->exact, a, b, expected);
 }
 
@@ -152,8 +178,7 @@ static void check_operation(struct session *session, size_t index)
         drawn += tally->pairs;
         missed += missed_purposes(operation->name, class, tally);
     }
-    finish(&found, operation->with_sub ? "add, sub" : operation->name,
-           session->crossed[index].pairs + drawn);
+    finish(&found, operation->names, session->crossed[index].pairs + drawn);
     assert_true(drawn >= LEAST_PAIRS);
     assert_int_equal(missed, 0);
     assert_int_equal(found.count, 0);
@@ -259,6 +284,152 @@ static void test_f16_to_f32(void **state)
     assert_int_equal(found.count, 0);
 }
 
+#define I25_MOST 0x01FFFFFFu
+
+static u32 host_f16_mul_i25(u32 h, u32 x)
+{
+    return host_mul(expected_f16_to_f32(h), host_i32_to_f32(x));
+}
+
+static void check_f16_mul_i25(struct mismatches *found, u32 h, u32 x)
+{
+    check_binary(found, "f16_mul_i25", h, x, kq_f16_mul_i25(h, x),
+                 host_f16_mul_i25(h & 0xFFFFu, x));
+}
+
+// Of any length up to 25 bits, of the kinds that significands are drawn.
+static u32 draw_i25(struct random *random)
+{
+    u32 n = (draw_significand(random) << 1) | (random_u32(random) & 1u);
+    n = n >> below(random, 26);
+    return random_sign(random) != 0 ? 0u - n : n;
+}
+
+static void test_f16_mul_i25(void **state)
+{
+    const struct session *session = *state;
+    struct random random = {session->seed};
+    struct mismatches found = {0};
+    uint64_t tested = 0;
+    // Every half with 0, powers of two and their neighbours, and ones drawn. The upper half of the
+    // word is not part of the number.
+    for (u32 h = 0; h <= 0xFFFFu; h++) {
+        for (u32 bit = 0; bit <= 25; bit++) {
+            for (u32 n = (1u << bit) - 3u; n != (1u << bit) + 4u; n++) {
+                if (n > I25_MOST)
+                    continue;
+                check_f16_mul_i25(&found, h, n);
+                check_f16_mul_i25(&found, h | 0xFFFF0000u, 0u - n);
+                tested += 2;
+            }
+        }
+        for (int i = 0; i < 400; i++, tested++)
+            check_f16_mul_i25(&found, h | (random_u32(&random) << 16), draw_i25(&random));
+    }
+    // Every x, with the least half, with 1, and with one of 11 bits.
+    static const u32 halves[] = {0x0001u, 0x3C00u, 0xBFFFu};
+    for (size_t i = 0; i < COUNT(halves); i++) {
+        for (u32 n = 0; n <= I25_MOST; n++, tested += 2) {
+            check_f16_mul_i25(&found, halves[i], n);
+            check_f16_mul_i25(&found, halves[i], 0u - n);
+        }
+    }
+    finish(&found, "f16_mul_i25", tested);
+    assert_int_equal(found.count, 0);
+}
+
+// What kq_v is asked for.
+struct term {
+    u32 d;
+    u32 dmin;
+    u32 s;
+    u32 t;
+    u32 ds;
+};
+
+static u32 draw_half(struct random *random)
+{
+    u32 h = random_u32(random) & 0xFFFFu;
+    switch (below(random, 16)) {
+    case 0: return h & 0x83FFu;                                          // subnormal
+    case 1: return (h & 0x8001u) | ((h & 2u) != 0 ? 0x7C00u : 0x0000u);  // zero, or the specials
+    case 2:
+    case 3: return (h & 0x83FFu) | 0x3C00u;
+    default: return h;
+    }
+}
+
+// Terms whose two products have nothing in common; nearly cancel; cancel; with a ds that makes
+// subnormals and overflow of what remains.
+static struct term draw_term(struct random *random)
+{
+    struct term term = {draw_half(random), draw_half(random), draw_i25(random), draw_i25(random),
+                        random_u32(random)};
+    switch (below(random, 4)) {
+    case 0:
+        term.dmin = term.d;
+        term.t = term.s + below(random, 5) - 2u;
+        break;
+    case 1:
+        term.dmin = term.d ^ (random_sign(random) >> 16);
+        term.t = random_sign(random) != 0 ? 0u - term.s : term.s;
+        break;
+    default: break;
+    }
+    if (term.t + I25_MOST > 2u * I25_MOST)
+        term.t = term.s;
+    u32 p = host_f16_mul_i25(term.d, term.s);
+    u32 n = host_f16_mul_i25(term.dmin, term.t);
+    u32 e = (magnitude_of(host_sub(p, n)) >> 23) & 255u;
+    int least = between(random, -30, 6);
+    if (below(random, 2) == 0 && e != 0 && (int)(127u - e) + least > 0)
+        term.ds = (term.ds & (SIGN | FRACTION)) | ((u32)((int)(127u - e) + least) << 23);
+    else if (below(random, 4) == 0)
+        term.ds &= SIGN | FRACTION;
+    return term;
+}
+
+#define TERMS 40000000u
+
+static void test_v(void **state)
+{
+    const struct session *session = *state;
+    struct random random = {session->seed};
+    struct mismatches found = {0};
+    struct tally tally = {0};
+    for (u32 i = 0; i < TERMS; i++) {
+        struct term term = draw_term(&random);
+        u32 p = host_f16_mul_i25(term.d, term.s);
+        u32 n = host_f16_mul_i25(term.dmin, term.t);
+        u32 rest = host_sub(p, n);
+        u32 expected = host_mul(term.ds, rest);
+        u32 got = kq_v(term.d | (term.dmin << 16), term.s, term.t, term.ds);
+        if (got != expected) {
+            char call[128];
+            snprintf(call, sizeof(call),
+                     "v(0x%04" PRIX32 "%04" PRIX32 ", 0x%08" PRIX32 ", 0x%08" PRIX32
+                     ", 0x%08" PRIX32 ")",
+                     term.dmin, term.d, term.s, term.t, term.ds);
+            mismatch(&found, call, got, expected);
+        }
+        tally_result(&tally, exact_mul, term.ds, rest, expected);
+    }
+    finish(&found, "v", TERMS);
+    // The classes of mul see to the rest of the kinds.
+    static const struct pair_class terms = {"v",
+                                            NULL,
+                                            TERMS,
+                                            {[ZERO] = TERMS / 8,
+                                             [SUBNORMAL] = TERMS / 30,
+                                             [INFINITE] = TERMS / 30,
+                                             [NOT_A_NUMBER] = TERMS / 20,
+                                             [EXACT] = TERMS / 50,
+                                             [INEXACT] = TERMS / 2,
+                                             [TIE] = TERMS / 250}};
+    assert_int_equal(missed_purposes("v", &terms, &tally), 0);
+    assert_int_equal(found.count, 0);
+}
+
 static void check_i32(struct mismatches *found, u32 x)
 {
     check_unary(found, "i32_to_f32", x, kq_i32_to_f32(x), host_i32_to_f32(x));
@@ -358,7 +529,8 @@ static void print_table(const struct session *session)
         }
         print_tally(operation->name, "all classes", &all);
     }
-    printf("add: the results are those of add; sub was checked on as many pairs.\n");
+    printf("add: the results are those of add; sub was checked on as many pairs.\n"
+           "mul: so was mul_normal, both ways, but where an operand is subnormal.\n");
     fflush(stdout);
 }
 
@@ -390,11 +562,13 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_answers),
         cmocka_unit_test_prestate(test_clz, &session),
         cmocka_unit_test(test_f16_to_f32),
+        cmocka_unit_test_prestate(test_f16_mul_i25, &session),
         cmocka_unit_test_prestate(test_i32_to_f32, &session),
         cmocka_unit_test(test_f32_to_i8),
         cmocka_unit_test_prestate(test_mul, &session),
         cmocka_unit_test_prestate(test_add_sub, &session),
         cmocka_unit_test_prestate(test_div, &session),
+        cmocka_unit_test_prestate(test_v, &session),
     };
     int failed = cmocka_run_group_tests_name("exact", tests, NULL, NULL);
     print_table(&session);

@@ -14,4 +14,9 @@ check:1 | write:1 | check:2 | write:2) ;;
     exit 2
     ;;
 esac
-exec python3 "$here/isa.py" "$1" "${2-$here/../build}/tests/isa_dump" "$here/isa.txt"
+program=${2-$here/../build}/tests/isa_dump
+if [ ! -x "$program" ]; then
+    echo "isa.sh: there is no $program; build it first" >&2
+    exit 2
+fi
+exec python3 "$here/isa.py" "$1" "$program" "$here/isa.txt"

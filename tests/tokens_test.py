@@ -293,7 +293,7 @@ FAULTS = (
     ('records.h', 'KQ_FN u32 kq_x(u32 x) { return KQ_LANES; }', 'the macro KQ_LANES'),
     ('primitive.h', 'KQ_FN u32 kq_x(u32 x) { return x / 3u; }', 'the operator /'),
     (TERMS + '.comp', 'uint kq_own(uint x) { return x; }', 'kq_own is its own'),
-    (TERMS + '.comp', '#define kq_f32_mul(a, b) ((a) * (b))', 'kq_v of'),
+    (TERMS + '.comp', '#define kq_f32_mul_normal(a, b) ((a) * (b))', 'kq_v of'),
     (TERMS + '.comp', 'uint f(uint x) { return (x >> 23) & 1u; }', 'the number 23'),
     (TERMS + '.comp', 'uint f(uint x) { return uint(float(x)); }', 'the word float'),
     (TERMS + '.comp', 'uint f(uint x) { return x & 0x7FFFFFu; }', 'the mask 0x7FFFFF'),
