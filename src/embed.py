@@ -3,7 +3,7 @@
 
 embed.py kernels OUT.c [KERNEL...]    KERNEL is name,api,op,address_bits,SPIRV[,SOURCE,FOLDER...]
 embed.py text OUT.c SYMBOL FILE...    ASCII files, one after the other, as unsigned char SYMBOL[]
-embed.py source OUT.cl SOURCE FOLDER...  SOURCE with its own includes resolved
+embed.py source OUT.cl SOURCE FOLDER...  SOURCE with its own includes resolved, and no idle function
 embed.py version KQUANT.H             prints it
 """
 import re
@@ -32,6 +32,18 @@ def resolve(path, folders, seen):
     return '\n'.join(lines) + '\n'
 
 
+def without_idle(text):
+    """Without functions that nothing names, for headers have more than a kernel takes."""
+    function = re.compile(r'^(?:KQ_FN|static inline) \w+ (\w+)\([^)]*\)\n\{\n.*?^\}\n', re.M | re.S)
+    while True:
+        idle = [found for found in function.finditer(text)
+                if len(re.findall(rf'\b{found[1]}\b', text)) == 1]
+        if not idle:
+            return text
+        for found in reversed(idle):
+            text = text[:found.start()] + text[found.end():]
+
+
 def array(ctype, name, values, width, per_line):
     lines = [f'static const {ctype} {name}[] = {{']
     for i in range(0, len(values), per_line):
@@ -53,7 +65,7 @@ def kernels(out, specs):
         mine.append(array('uint32_t', f'spirv_{i}', words, 8, 8))
         source_name, source_bytes = 'NULL', 0
         if source:
-            text = resolve(source[0], source[1:], set())
+            text = without_idle(resolve(source[0], source[1:], set()))
             text = '\n'.join(line.strip() for line in text.splitlines()).encode() + b'\n'
             # The source is the same for 32 and 64 address bits.
             if name not in sources:
@@ -106,7 +118,7 @@ def main():
     elif command == 'text':
         embed_text(out, rest[0], rest[1:])
     elif command == 'source':
-        Path(out).write_text(resolve(rest[0], rest[1:], set()))
+        Path(out).write_text(without_idle(resolve(rest[0], rest[1:], set())))
     else:
         sys.exit(__doc__)
 
