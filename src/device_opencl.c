@@ -41,7 +41,8 @@ typedef struct opencl_device {
     cl_device_id id;
     cl_context context;
     cl_command_queue queue;
-    kq_opencl *pack;
+    kq_lookup lookup;
+    kq_opencl *packs[KQ_OP_SELF_TEST + 1];  // by what they were made for: need_pack
 } opencl_device;
 
 typedef struct opencl_item {
@@ -220,7 +221,9 @@ static void opencl_close(kq_device *device)
     if (d == NULL) {
         return;
     }
-    kq_opencl_destroy(&d->pack);
+    for (unsigned op = 0; op <= KQ_OP_SELF_TEST; op++) {
+        kq_opencl_destroy(&d->packs[op]);
+    }
     if (d->queue != NULL) {
         d->cl.clReleaseCommandQueue(d->queue);
     }
@@ -228,6 +231,34 @@ static void opencl_close(kq_device *device)
         d->cl.clReleaseContext(d->context);
     }
     free(d);
+}
+
+static kq_result create_pack(const kq_device *device, uint32_t ops, uint32_t without,
+                             kq_opencl **pack)
+{
+    const opencl_device *d = device->self;
+    const kq_opencl_params params = {
+        .lookup = d->lookup,
+        .context = d->context,
+        .device = d->id,
+        .ops = ops,
+        .errors = device->errors,
+    };
+    return kq_opencl_create_without(&params, without, pack);
+}
+
+// The kernels of an operation, compiled when it is first asked for; those of the self-test are all.
+static kq_result need_pack(const kq_device *device, kq_op op, kq_opencl **pack)
+{
+    opencl_device *d = device->self;
+    kq_op from = d->packs[KQ_OP_SELF_TEST] != NULL ? KQ_OP_SELF_TEST : op;
+    uint32_t ops = op == KQ_OP_SELF_TEST ? device->ops : 1u << op;
+    kq_result result = KQ_OK;
+    if (d->packs[from] == NULL) {
+        result = create_pack(device, ops, device->without, &d->packs[from]);
+    }
+    *pack = d->packs[from];
+    return result;
 }
 
 static void opencl_properties(const kq_device *device, kq_property_fn *fn, void *user)
@@ -281,7 +312,10 @@ static void opencl_properties(const kq_device *device, kq_property_fn *fn, void 
             fn(user, numbers[i].name, text);
         }
     }
-    fn(user, "program", kq_opencl_program_text(d->pack));
+    kq_opencl *all = NULL;
+    if (need_pack(device, KQ_OP_SELF_TEST, &all) == KQ_OK) {
+        fn(user, "program", kq_opencl_program_text(all));
+    }
 }
 
 static kq_result opencl_create_memory(const kq_device *device, uint64_t bytes, cl_mem *memory)
@@ -297,8 +331,7 @@ static kq_result opencl_create_memory(const kq_device *device, uint64_t bytes, c
     return KQ_OK;
 }
 
-static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *lookup,
-                            const kq_device_params *params)
+static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *lookup)
 {
     opencl_device *d = device->self;
     d->platform = e->platform;
@@ -333,14 +366,12 @@ static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *
     if (d->queue == NULL || code != CL_SUCCESS) {
         return kq_cl_fail(&device->errors, "clCreateCommandQueue", code);
     }
-    const kq_opencl_params pack = {
-        .lookup = *lookup,
-        .context = d->context,
-        .device = e->device,
-        .ops = params->ops,
-        .errors = device->errors,
-    };
-    return kq_opencl_create_without(&pack, device->without, &d->pack);
+    d->lookup = *lookup;
+    // Whether the device will do, before anything is compiled.
+    kq_opencl *none = NULL;
+    kq_result result = create_pack(device, 0, UINT32_MAX, &none);
+    kq_opencl_destroy(&none);
+    return result;
 }
 
 static kq_result opencl_open(kq_device *device, uint32_t index, const kq_device_params *params)
@@ -369,7 +400,7 @@ static kq_result opencl_open(kq_device *device, uint32_t index, const kq_device_
                          count);
         goto fail;
     }
-    result = open_entry(device, &entries[index], &lookup, params);
+    result = open_entry(device, &entries[index], &lookup);
     if (result != KQ_OK) {
         goto fail;
     }
@@ -567,7 +598,9 @@ static kq_result enqueue_quantize(const kq_device *device, const opencl_work *w,
         .records = view_of(w, item, KQ_RECORDS),
         .status = {.buffer = w->status},
     };
-    kq_result result = copy_runs(device, w, item, KQ_VALUES, true);
+    kq_opencl *pack = NULL;
+    kq_result result = need_pack(device, KQ_OP_QUANTIZE, &pack);
+    result = result != KQ_OK ? result : copy_runs(device, w, item, KQ_VALUES, true);
     if (result == KQ_OK) {
         cl_int code = d->cl.clEnqueueWriteBuffer(w->queue, w->status, CL_TRUE, 0, sizeof *status,
                                                  status, 0, NULL, NULL);
@@ -575,7 +608,7 @@ static kq_result enqueue_quantize(const kq_device *device, const opencl_work *w,
             code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueWriteBuffer", code);
     }
     if (result == KQ_OK) {
-        result = kq_opencl_quantize_enqueue(d->pack, &op, w->queue, 0, NULL, event);
+        result = kq_opencl_quantize_enqueue(pack, &op, w->queue, 0, NULL, event);
     }
     return result != KQ_OK ? result : copy_runs(device, w, item, KQ_RECORDS, false);
 }
@@ -583,7 +616,6 @@ static kq_result enqueue_quantize(const kq_device *device, const opencl_work *w,
 static kq_result enqueue_dot(const kq_device *device, const opencl_work *w, const opencl_item *item,
                              cl_event *event)
 {
-    const opencl_device *d = device->self;
     const kq_piece *piece = item->piece;
     const kq_operation *operation = item->operation;
     const kq_repeat repeat = kq_piece_repeat(piece);
@@ -600,10 +632,12 @@ static kq_result enqueue_dot(const kq_device *device, const opencl_work *w, cons
         .repeat = &repeat,
         .part = &piece->shape.part,
     };
-    kq_result result = copy_runs(device, w, item, KQ_LHS, true);
+    kq_opencl *pack = NULL;
+    kq_result result = need_pack(device, KQ_OP_QUANTIZED_DOT, &pack);
+    result = result != KQ_OK ? result : copy_runs(device, w, item, KQ_LHS, true);
     result = result != KQ_OK ? result : copy_runs(device, w, item, KQ_RHS, true);
     if (result == KQ_OK) {
-        result = kq_opencl_quantized_dot_enqueue(d->pack, &op, w->queue, 0, NULL, event);
+        result = kq_opencl_quantized_dot_enqueue(pack, &op, w->queue, 0, NULL, event);
     }
     return result != KQ_OK ? result : copy_runs(device, w, item, KQ_RESULT, false);
 }
@@ -674,7 +708,11 @@ static kq_result opencl_primitives(kq_device *device, void *memory, uint32_t cou
 {
     const opencl_device *d = device->self;
     cl_event event = NULL;
-    kq_result result = kq_opencl_primitives_enqueue(d->pack, memory, count, d->queue, &event);
+    kq_opencl *pack = NULL;
+    kq_result result = need_pack(device, KQ_OP_SELF_TEST, &pack);
+    if (result == KQ_OK) {
+        result = kq_opencl_primitives_enqueue(pack, memory, count, d->queue, &event);
+    }
     return finish_own(device, event, result);
 }
 
@@ -683,7 +721,11 @@ static kq_result opencl_self_test(kq_device *device, void *memory)
     const opencl_device *d = device->self;
     const kq_opencl_range range = {.buffer = memory};
     cl_event event = NULL;
-    kq_result result = kq_opencl_self_test_enqueue(d->pack, &range, d->queue, 0, NULL, &event);
+    kq_opencl *pack = NULL;
+    kq_result result = need_pack(device, KQ_OP_SELF_TEST, &pack);
+    if (result == KQ_OK) {
+        result = kq_opencl_self_test_enqueue(pack, &range, d->queue, 0, NULL, &event);
+    }
     return finish_own(device, event, result);
 }
 

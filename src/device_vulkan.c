@@ -32,7 +32,10 @@ static void vulkan_close(kq_device *device)
 {
     kq_vulkan_device *d = device->self;
     if (d->handle != VK_NULL_HANDLE) {
-        kq_vulkan_destroy(&d->pack);
+        for (unsigned op = 0; op <= KQ_OP_SELF_TEST; op++) {
+            kq_vulkan_destroy(&d->packs[op]);
+        }
+        kq_vulkan_destroy(&d->layouts);
         kq_vulkan_memory_destroy(d, &d->staging);
         d->vkDestroyDevice(d->handle, NULL);
     }
@@ -107,6 +110,35 @@ static kq_result create_handle(kq_vulkan_device *d, const kq_vulkan_candidate *c
     return KQ_OK;
 }
 
+static kq_result create_pack(kq_device *device, uint32_t ops, uint32_t without, kq_vulkan **pack)
+{
+    kq_vulkan_device *d = device->self;
+    const kq_vulkan_params params = {
+        .get_instance_proc_addr = d->instance.vkGetInstanceProcAddr,
+        .instance = d->instance.handle,
+        .physical_device = d->physical_device,
+        .device = d->handle,
+        .api_version = d->instance.api_version,
+        .ops = ops,
+        .share_layouts = d->layouts,
+        .errors = device->errors,
+    };
+    return kq_vulkan_create_without(&params, without, pack);
+}
+
+kq_result kq_vulkan_need_pack(kq_device *device, kq_op op, kq_vulkan **pack)
+{
+    kq_vulkan_device *d = device->self;
+    kq_op from = d->packs[KQ_OP_SELF_TEST] != NULL ? KQ_OP_SELF_TEST : op;
+    uint32_t ops = op == KQ_OP_SELF_TEST ? device->ops : 1u << op;
+    kq_result result = KQ_OK;
+    if (d->packs[from] == NULL) {
+        result = create_pack(device, ops, device->without, &d->packs[from]);
+    }
+    *pack = d->packs[from];
+    return result;
+}
+
 static kq_result vulkan_open(kq_device *device, uint32_t index, const kq_device_params *params)
 {
     kq_vulkan_device *d = calloc(1, sizeof *d);
@@ -146,16 +178,7 @@ static kq_result vulkan_open(kq_device *device, uint32_t index, const kq_device_
     if (result != KQ_OK) {
         goto done;
     }
-    kq_vulkan_params pack_params = {
-        .get_instance_proc_addr = d->instance.vkGetInstanceProcAddr,
-        .instance = d->instance.handle,
-        .physical_device = physical_device,
-        .device = d->handle,
-        .api_version = d->instance.api_version,
-        .ops = params->ops,
-        .errors = device->errors,
-    };
-    result = kq_vulkan_create_without(&pack_params, device->without, &d->pack);
+    result = create_pack(device, 0, UINT32_MAX, &d->layouts);
 done:
     free(candidates);
     if (result != KQ_OK) {

@@ -66,7 +66,8 @@ typedef struct kq_vulkan_device {
     VkDevice handle;
     VkQueue queue;
     uint32_t queue_family;
-    kq_vulkan *pack;
+    kq_vulkan *layouts;                     // a pack without kernels, whose layouts all share
+    kq_vulkan *packs[KQ_OP_SELF_TEST + 1];  // by what they were made for: kq_vulkan_need_pack
     VkPhysicalDeviceMemoryProperties memory_properties;
     uint64_t atom_bytes;       // nonCoherentAtomSize
     uint32_t timestamp_bits;   // timestampValidBits of the queue family; 0: it has none
@@ -79,6 +80,9 @@ typedef struct kq_vulkan_device {
 // then null, so that what is half made can be destroyed.
 kq_result kq_vulkan_check_made(const kq_vulkan_device *d, const char *call, VkResult result,
                                void *handle, size_t bytes);
+
+// The kernels of an operation, compiled when it is first asked for; those of the self-test are all.
+kq_result kq_vulkan_need_pack(kq_device *device, kq_op op, kq_vulkan **pack);
 
 // --- vulkan_memory.c
 

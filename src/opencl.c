@@ -371,7 +371,7 @@ kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack)
     return kq_opencl_create_without(params, 0, pack);
 }
 
-kq_result kq_opencl_create_without(const kq_opencl_params *params, uint32_t variants,
+kq_result kq_opencl_create_without(const kq_opencl_params *params, uint32_t without,
                                    kq_opencl **pack)
 {
     kq_opencl *p = NULL;
@@ -405,7 +405,7 @@ kq_result kq_opencl_create_without(const kq_opencl_params *params, uint32_t vari
     for (unsigned i = 0; i < KQ_KERNEL_COUNT; i++) {
         bool is_variant = kq_kernel_is_variant(i);
         if ((params->ops != 0 && (params->ops >> kq_kernel_op(i) & 1) == 0) ||
-            (is_variant && !has_variant(&t, i, variants))) {
+            (without >> i & 1) != 0 || (is_variant && !has_variant(&t, i, without))) {
             continue;
         }
         result = build_kernel(p, &t, params->program, i, &first);

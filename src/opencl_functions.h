@@ -31,8 +31,9 @@ const char *kq_opencl_program_text(const kq_opencl *pack);
 kq_result kq_opencl_primitives_enqueue(const kq_opencl *pack, cl_mem buffer, uint32_t count,
                                        cl_command_queue queue, cl_event *event);
 
-// kq_opencl_create without some variants, as bits 1u << KQ_KERNEL_*: for tests.
-kq_result kq_opencl_create_without(const kq_opencl_params *params, uint32_t variants,
+// kq_opencl_create without some kernels, as bits 1u << KQ_KERNEL_*: for level 3, and for tests of
+// what variants do.
+kq_result kq_opencl_create_without(const kq_opencl_params *params, uint32_t without,
                                    kq_opencl **pack);
 
 // What a command may take of any device; no variants.

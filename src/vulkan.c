@@ -239,8 +239,8 @@ static kq_result create_pipeline(kq_vulkan *pack, const kq_vulkan_params *params
                : name_pipeline(pack, params->set_debug_name, pack->pipelines[kernel], data->name);
 }
 
-// All kernels of the ops that were asked for, of variants those that the library has and the caller
-// doesn't go without.
+// All kernels of the ops that were asked for, but variants that the library doesn't have and what
+// the caller goes without.
 static kq_result create_pipelines(kq_vulkan *pack, const kq_vulkan_params *params, uint32_t without)
 {
     kq_result result = KQ_OK;
@@ -248,7 +248,7 @@ static kq_result create_pipelines(kq_vulkan *pack, const kq_vulkan_params *param
         bool is_variant = kq_kernel_is_variant(kernel);
         const kq_kernel *data = kq_find_kernel(KQ_API_VULKAN, kq_kernel_names[kernel], 0);
         if ((params->ops != 0 && (params->ops & 1u << kq_kernel_op(kernel)) == 0) ||
-            (is_variant && (data == NULL || (without >> kernel & 1) != 0))) {
+            (without >> kernel & 1) != 0 || (is_variant && data == NULL)) {
             continue;
         }
         result = create_pipeline(pack, params, kernel, data);
@@ -264,7 +264,7 @@ kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
     return kq_vulkan_create_without(params, 0, out);
 }
 
-kq_result kq_vulkan_create_without(const kq_vulkan_params *params, uint32_t variants,
+kq_result kq_vulkan_create_without(const kq_vulkan_params *params, uint32_t without,
                                    kq_vulkan **out)
 {
     *out = NULL;
@@ -297,7 +297,7 @@ kq_result kq_vulkan_create_without(const kq_vulkan_params *params, uint32_t vari
         pack->set_layout = params->share_layouts->set_layout;
         pack->pipeline_layout = params->share_layouts->pipeline_layout;
     }
-    result = result != KQ_OK ? result : create_pipelines(pack, params, variants);
+    result = result != KQ_OK ? result : create_pipelines(pack, params, without);
     if (result != KQ_OK) {
         kq_vulkan_destroy(&pack);
         return result;

@@ -19,9 +19,10 @@ struct kq_vulkan;
 kq_result kq_vulkan_primitives_record(const struct kq_vulkan *pack, VkBuffer buffer, uint32_t count,
                                       VkDescriptorSet set, VkCommandBuffer command_buffer);
 
-// kq_vulkan_create without some variants, as bits 1u << KQ_KERNEL_*: for tests.
+// kq_vulkan_create without some kernels, as bits 1u << KQ_KERNEL_*: for level 3, and for tests of
+// what variants do.
 struct kq_vulkan_params;
-kq_result kq_vulkan_create_without(const struct kq_vulkan_params *params, uint32_t variants,
+kq_result kq_vulkan_create_without(const struct kq_vulkan_params *params, uint32_t without,
                                    struct kq_vulkan **pack);
 
 // A device's limits of bindings and dispatches; no variants.

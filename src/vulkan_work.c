@@ -72,7 +72,7 @@ static kq_result create_pools(kq_vulkan_device *d, vulkan_work *w)
 
 static kq_result allocate_item(kq_vulkan_device *d, const vulkan_work *w, item *item)
 {
-    VkDescriptorSetLayout layout = kq_vulkan_set_layout(d->pack);
+    VkDescriptorSetLayout layout = kq_vulkan_set_layout(d->layouts);
     VkCommandBufferAllocateInfo commands = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
         .commandPool = w->command_pool,
@@ -259,8 +259,12 @@ static kq_result record_quantize(kq_device *device, const kq_operation *operatio
         .records = view_of(operation, piece, KQ_RECORDS, w),
         .status = {w->status.buffer, w->status.bytes, 0},
     };
-    kq_result result = w->status.mapped == NULL ? kq_vulkan_need_staging(device) : KQ_OK;
-    result = result != KQ_OK ? result : kq_vulkan_quantize_write_set(d->pack, &op, item->set);
+    kq_vulkan *pack = NULL;
+    kq_result result = kq_vulkan_need_pack(device, KQ_OP_QUANTIZE, &pack);
+    if (result == KQ_OK && w->status.mapped == NULL) {
+        result = kq_vulkan_need_staging(device);
+    }
+    result = result != KQ_OK ? result : kq_vulkan_quantize_write_set(pack, &op, item->set);
     result = result != KQ_OK ? result : begin(d, w, index);
     if (result != KQ_OK) {
         return result;
@@ -269,7 +273,7 @@ static kq_result record_quantize(kq_device *device, const kq_operation *operatio
     d->vkCmdUpdateBuffer(item->commands, w->status.buffer, 0, sizeof preset,
                          (const uint32_t *)(const void *)&preset);
     barrier(d, item->commands);
-    result = kq_vulkan_quantize_record(d->pack, &op, item->set, item->commands);
+    result = kq_vulkan_quantize_record(pack, &op, item->set, item->commands);
     if (result != KQ_OK) {
         return result;
     }
@@ -301,7 +305,9 @@ static kq_result record_dot(kq_device *device, const kq_operation *operation, co
         .repeat = &repeat,
         .part = &piece->shape.part,
     };
-    kq_result result = kq_vulkan_quantized_dot_write_set(d->pack, &op, item->set);
+    kq_vulkan *pack = NULL;
+    kq_result result = kq_vulkan_need_pack(device, KQ_OP_QUANTIZED_DOT, &pack);
+    result = result != KQ_OK ? result : kq_vulkan_quantized_dot_write_set(pack, &op, item->set);
     result = result != KQ_OK ? result : begin(d, w, index);
     if (result != KQ_OK) {
         return result;
@@ -311,7 +317,7 @@ static kq_result record_dot(kq_device *device, const kq_operation *operation, co
     if (piece->is_staged[KQ_LHS] || piece->is_staged[KQ_RHS]) {
         barrier(d, item->commands);
     }
-    result = kq_vulkan_quantized_dot_record(d->pack, &op, item->set, item->commands);
+    result = kq_vulkan_quantized_dot_record(pack, &op, item->set, item->commands);
     if (result != KQ_OK) {
         return result;
     }
@@ -419,9 +425,11 @@ kq_result kq_vulkan_work_primitives(kq_device *device, void *memory, uint32_t co
     kq_vulkan_device *d = device->self;
     vulkan_work *w = device->work;
     const kq_vulkan_memory *m = memory;
-    kq_result result = begin(d, w, 0);
+    kq_vulkan *pack = NULL;
+    kq_result result = kq_vulkan_need_pack(device, KQ_OP_SELF_TEST, &pack);
+    result = result != KQ_OK ? result : begin(d, w, 0);
     if (result == KQ_OK) {
-        result = kq_vulkan_primitives_record(d->pack, m->buffer, count, w->items[0].set,
+        result = kq_vulkan_primitives_record(pack, m->buffer, count, w->items[0].set,
                                              w->items[0].commands);
     }
     return result != KQ_OK ? result : end_and_submit(d, w);
@@ -434,10 +442,12 @@ kq_result kq_vulkan_work_self_test(kq_device *device, void *memory)
     const item *item = &w->items[0];
     const kq_vulkan_memory *m = memory;
     const kq_vulkan_range range = {m->buffer, m->bytes, 0};
-    kq_result result = kq_vulkan_self_test_write_set(d->pack, &range, item->set);
+    kq_vulkan *pack = NULL;
+    kq_result result = kq_vulkan_need_pack(device, KQ_OP_SELF_TEST, &pack);
+    result = result != KQ_OK ? result : kq_vulkan_self_test_write_set(pack, &range, item->set);
     result = result != KQ_OK ? result : begin(d, w, 0);
     if (result == KQ_OK) {
-        result = kq_vulkan_self_test_record(d->pack, &range, item->set, item->commands);
+        result = kq_vulkan_self_test_record(pack, &range, item->set, item->commands);
     }
     return result != KQ_OK ? result : end_and_submit(d, w);
 }

@@ -82,9 +82,12 @@ static void a_failed_call_is_named(void **state)
     int live = wrapped_opencl_live(&own.wrapped);
     own.wrapped.build_log = "\n \t\nline 7: no such thing\nand more\n";
     set_fault("clBuildProgram", 0, CL_BUILD_PROGRAM_FAILURE);
-    assert_int_equal(open_device(0, &opened), KQ_ERROR_DRIVER);
+    expect_ok("opening", open_device(0, &opened));
+    const char *step = NULL;
+    assert_int_equal(kq_self_test(opened, &step), KQ_ERROR_DRIVER);
     own.wrapped.build_log = NULL;
-    assert_null(opened);
+    kq_device_destroy(&opened);
+    assert_null(step);
     assert_true(is_reported(KQ_ERROR_DRIVER, "CL_BUILD_PROGRAM_FAILURE (-11)"));
     assert_true(is_reported(KQ_ERROR_DRIVER, "clBuildProgram of quantize "));
     assert_true(is_reported(KQ_ERROR_DRIVER, "line 7: no such thing"));
@@ -154,12 +157,24 @@ static void lost_work_is_an_error(void **state)
     free(q4);
 }
 
-// Opens a second device, for one operation, and closes it.
+// Opens a second device, for one operation, carries that out once, and closes it.
 static kq_result open_and_close(kq_op op)
 {
+    static const float values[KQ_BLOCK] = {1.0f};
+    static const unsigned char q4_k[KQ_Q4_K_BYTES];
+    unsigned char q8_k[KQ_Q8_K_BYTES] = {0};
+    float sum = 1;
     kq_device *opened = NULL;
     kq_result result = open_device(1u << op, &opened);
     assert_true((opened != NULL) == (result == KQ_OK));
+    if (result == KQ_OK && op == KQ_OP_QUANTIZE) {
+        result = kq_quantize_host(opened, KQ_FORMAT_Q8_K, values, KQ_BLOCK, q8_k, NULL);
+    } else if (result == KQ_OK) {
+        result = kq_quantized_dot_host(opened, KQ_FORMAT_Q4_K, KQ_FORMAT_Q8_K, KQ_ACCUMULATOR_F32,
+                                       KQ_ORDER_SEQUENTIAL, 1, q4_k, sizeof q4_k, q8_k, sizeof q8_k,
+                                       &sum);
+        assert_true(result != KQ_OK || sum == 0);
+    }
     kq_device_destroy(&opened);
     return result;
 }
