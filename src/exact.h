@@ -3,10 +3,10 @@
 // prelude of the language, prelude.h, prelude.glsl or prelude.cl, and before records.h. All that it
 // defines begins with kq_ or KQ_.
 //
-// A prelude gives the type u32 and the qualifier KQ_FN. Only 32-bit add, subtract, multiply, shift,
-// compare and select occur, because drivers have been wrong about everything else: float rounding
-// and subnormals, but also bit counting, wide multiplies and narrow types. Signed integers are held
-// as two's complement in u32; a shift is always below 32.
+// A prelude gives the type u32 and the qualifiers KQ_FN and KQ_IN. Only 32-bit add, subtract,
+// multiply, shift, compare and select occur, because drivers have been wrong about everything else:
+// float rounding and subnormals, but also bit counting, wide multiplies and narrow types. Signed
+// integers are held as two's complement in u32; a shift is always below 32.
 //
 // Every function rounds to nearest with ties to even, once but where it says twice, keeps
 // subnormals and signed zeros, and returns 0x7FC00000 for any NaN. A NaN operand may have any
@@ -22,12 +22,12 @@
 // the least normal is then a power of two, which falls off when it is shifted to its place.
 #define KQ_EXPONENT_EXTRA 1023u
 
-// Leading zeros of x; 32 for 0.
-KQ_FN u32 kq_clz(u32 x)
+// Leading zeros of y; 32 for 0.
+KQ_FN u32 kq_clz(KQ_IN u32 y)
 {
-    u32 n = x == 0u ? 1u : 0u;
-    u32 s = x < 0x00010000u ? 16u : 0u;
-    x = x << s;
+    u32 n = y == 0u ? 1u : 0u;
+    u32 s = y < 0x00010000u ? 16u : 0u;
+    u32 x = y << s;
     n = n + s;
     s = x < 0x01000000u ? 8u : 0u;
     x = x << s;
@@ -42,7 +42,7 @@ KQ_FN u32 kq_clz(u32 x)
 }
 
 // x >> n for n < 32, with bit 0 set if any bit that fell off was: what rounding needs to know.
-KQ_FN u32 kq_shift_sticky(u32 x, u32 n)
+KQ_FN u32 kq_shift_sticky(KQ_IN u32 x, KQ_IN u32 n)
 {
     u32 rest = x >> n;
     return rest | (rest << n != x ? 1u : 0u);
@@ -50,7 +50,7 @@ KQ_FN u32 kq_shift_sticky(u32 x, u32 n)
 
 // The magnitude of the f32 nearest to y * 2^(e - KQ_EXPONENT_EXTRA - 127 - 28). Bit 28 or bit 29 is
 // the top one of y, bit 0 is sticky; e < KQ_EXPONENT_EXTRA + 511.
-KQ_FN u32 kq_f32_round(u32 e, u32 y)
+KQ_FN u32 kq_f32_round(KQ_IN u32 e, KQ_IN u32 y)
 {
     u32 least = KQ_EXPONENT_EXTRA + 1u;
     u32 most = e + (y >> 29);
@@ -65,12 +65,12 @@ KQ_FN u32 kq_f32_round(u32 e, u32 y)
     return bits < KQ_F32_INF ? bits : KQ_F32_INF;
 }
 
-// The same of y * 2^(e - 126 - 30), for any y from 1 to 2^31 - 1, where that is far from both ends
+// The same of x * 2^(e - 126 - 30), for any x from 1 to 2^31 - 1, where that is far from both ends
 // of the normals.
-KQ_FN u32 kq_f32_round_normal(u32 e, u32 y)
+KQ_FN u32 kq_f32_round_normal(KQ_IN u32 e, KQ_IN u32 x)
 {
-    u32 n = y < 0x00008000u ? 16u : 0u;
-    y = y << n;
+    u32 n = x < 0x00008000u ? 16u : 0u;
+    u32 y = x << n;
     u32 s = y < 0x00800000u ? 8u : 0u;
     y = y << s;
     n = n + s;
@@ -87,27 +87,27 @@ KQ_FN u32 kq_f32_round_normal(u32 e, u32 y)
 }
 
 // The significand of a finite a as it is stored, with its hidden bit.
-KQ_FN u32 kq_f32_stored(u32 a)
+KQ_FN u32 kq_f32_stored(KQ_IN u32 a)
 {
     return (a & 0x7FFFFFu) | (((a >> 23) & 255u) != 0u ? 0x800000u : 0u);
 }
 
 // The exponent that goes with it, at least 1, which is that of the subnormals.
-KQ_FN u32 kq_f32_power(u32 a)
+KQ_FN u32 kq_f32_power(KQ_IN u32 a)
 {
     u32 e = (a >> 23) & 255u;
     return e != 0u ? e : 1u;
 }
 
 // The same, shifted so that bit 23 is set; 0 for a zero.
-KQ_FN u32 kq_f32_significand(u32 a)
+KQ_FN u32 kq_f32_significand(KQ_IN u32 a)
 {
     u32 m = kq_f32_stored(a);
     return (m << (kq_clz(m) - 8u)) & 0xFFFFFFu;
 }
 
 // The exponent that goes with kq_f32_significand, KQ_EXPONENT_EXTRA included.
-KQ_FN u32 kq_f32_exponent(u32 a)
+KQ_FN u32 kq_f32_exponent(KQ_IN u32 a)
 {
     return KQ_EXPONENT_EXTRA + kq_f32_power(a) + 8u - kq_clz(kq_f32_stored(a));
 }
@@ -115,7 +115,7 @@ KQ_FN u32 kq_f32_exponent(u32 a)
 // The value of an IEEE binary16 in the low 16 bits of h, times x, which is rounded to f32 first: it
 // rounds twice. x is two's complement, from 1 - 2^25 to 2^25 - 1. A result that is finite and not 0
 // has a magnitude from 2^-24 to 2^41.
-KQ_FN u32 kq_f16_mul_i25(u32 h, u32 x)
+KQ_FN u32 kq_f16_mul_i25(KQ_IN u32 h, KQ_IN u32 x)
 {
     u32 minus = 0u - x;
     u32 n = x < minus ? x : minus;
@@ -141,13 +141,13 @@ KQ_FN u32 kq_f16_mul_i25(u32 h, u32 x)
 }
 
 // The value of an IEEE binary16 in the low 16 bits of h, exact.
-KQ_FN u32 kq_f16_to_f32(u32 h)
+KQ_FN u32 kq_f16_to_f32(KQ_IN u32 h)
 {
     return kq_f16_mul_i25(h, 1u);
 }
 
 // x is two's complement.
-KQ_FN u32 kq_i32_to_f32(u32 x)
+KQ_FN u32 kq_i32_to_f32(KQ_IN u32 x)
 {
     u32 sign = x & KQ_F32_SIGN;
     u32 magnitude = sign != 0u ? 0u - x : x;
@@ -159,7 +159,7 @@ KQ_FN u32 kq_i32_to_f32(u32 x)
 }
 
 // a * b. Of b, x is the significand and e the exponent.
-KQ_FN u32 kq_f32_product(u32 a, u32 b, u32 x, u32 e)
+KQ_FN u32 kq_f32_product(KQ_IN u32 a, KQ_IN u32 b, KQ_IN u32 x, KQ_IN u32 e)
 {
     // Byte by byte of y. What stays behind of a step, its low byte, counts only as 0 or not.
     u32 y = kq_f32_significand(a);
@@ -180,19 +180,19 @@ KQ_FN u32 kq_f32_product(u32 a, u32 b, u32 x, u32 e)
     return is_nan != 0u ? KQ_F32_NAN : bits | ((a ^ b) & KQ_F32_SIGN);
 }
 
-KQ_FN u32 kq_f32_mul(u32 a, u32 b)
+KQ_FN u32 kq_f32_mul(KQ_IN u32 a, KQ_IN u32 b)
 {
     u32 e = kq_f32_exponent(a) - (KQ_EXPONENT_EXTRA + 127u);
     return kq_f32_product(b, a, kq_f32_significand(a), e);
 }
 
 // The same in fewer steps, for a b that is no subnormal.
-KQ_FN u32 kq_f32_mul_normal(u32 a, u32 b)
+KQ_FN u32 kq_f32_mul_normal(KQ_IN u32 a, KQ_IN u32 b)
 {
     return kq_f32_product(a, b, (b & 0x7FFFFFu) | 0x800000u, ((b >> 23) & 255u) - 127u);
 }
 
-KQ_FN u32 kq_f32_add(u32 a, u32 b)
+KQ_FN u32 kq_f32_add(KQ_IN u32 a, KQ_IN u32 b)
 {
     u32 aa = a & 0x7FFFFFFFu;
     u32 bb = b & 0x7FFFFFFFu;
@@ -218,12 +218,12 @@ KQ_FN u32 kq_f32_add(u32 a, u32 b)
     return most > KQ_F32_INF || (least == KQ_F32_INF && differ != 0u) ? KQ_F32_NAN : bits;
 }
 
-KQ_FN u32 kq_f32_sub(u32 a, u32 b)
+KQ_FN u32 kq_f32_sub(KQ_IN u32 a, KQ_IN u32 b)
 {
     return kq_f32_add(a, b ^ KQ_F32_SIGN);
 }
 
-KQ_FN u32 kq_f32_div(u32 a, u32 b)
+KQ_FN u32 kq_f32_div(KQ_IN u32 a, KQ_IN u32 b)
 {
     // Long division, one bit a step: 27 bits are 24, a rounding bit and one for a quotient below 1,
     // and one more; what remains is sticky.
@@ -250,7 +250,7 @@ KQ_FN u32 kq_f32_div(u32 a, u32 b)
 }
 
 // a rounded to an integer and saturated to [-128, 127], as two's complement; 0 for NaN.
-KQ_FN u32 kq_f32_to_i8(u32 a)
+KQ_FN u32 kq_f32_to_i8(KQ_IN u32 a)
 {
     u32 e = (a >> 23) & 255u;
     u32 m = (a & 0x7FFFFFu) | 0x800000u;
