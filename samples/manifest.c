@@ -213,7 +213,8 @@ static const cJSON *find_kernel(const cJSON *manifest, const char *name)
 
 bool manifest_has_file(const cJSON *kernel, const char *api)
 {
-    return cJSON_HasObjectItem(manifest_member(kernel, "files"), api);
+    return cJSON_HasObjectItem(manifest_member(kernel, "files"), api) &&
+           !cJSON_HasObjectItem(kernel, "features");
 }
 
 static const cJSON *choose_kernel(const cJSON *manifest, const char *api, const cJSON *pass,

@@ -42,7 +42,8 @@ typedef struct manifest_dispatch {
     uint32_t params_bytes;
 } manifest_dispatch;
 
-// Whether a kernel has a file for an API. Variants may be there for one API alone.
+// Whether a kernel has a file for an API and needs no feature. Variants may be there for one API
+// alone.
 bool manifest_has_file(const cJSON *kernel, const char *api);
 
 // The dispatches of an operation, "quantize", "quantized_dot.sequential" or

@@ -68,6 +68,19 @@ static kq_result vulkan_list(const kq_lookup *lookup, kq_device_info *infos, uin
 static kq_result create_handle(kq_vulkan_device *d, const kq_vulkan_candidate *candidate)
 {
     const char *portability = "VK_KHR_portability_subset";
+    const char *extensions[2];
+    uint32_t extension_count = 0;
+    // A device that has this extension must have it enabled.
+    if (kq_vulkan_has_extension(&d->instance, candidate->handle, portability)) {
+        extensions[extension_count++] = portability;
+    }
+    if ((d->caps & KQ_CAP_PACKED_DOT) != 0) {
+        extensions[extension_count++] = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
+    }
+    VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
+        .shaderIntegerDotProduct = VK_TRUE,
+    };
     float priority = 1.0f;
     VkDeviceQueueCreateInfo queue = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO,
@@ -77,12 +90,11 @@ static kq_result create_handle(kq_vulkan_device *d, const kq_vulkan_candidate *c
     };
     VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+        .pNext = (d->caps & KQ_CAP_PACKED_DOT) != 0 ? &dot : NULL,
         .queueCreateInfoCount = 1,
         .pQueueCreateInfos = &queue,
-        // A device that has this extension must have it enabled.
-        .enabledExtensionCount =
-            kq_vulkan_has_extension(&d->instance, candidate->handle, portability) ? 1 : 0,
-        .ppEnabledExtensionNames = &portability,
+        .enabledExtensionCount = extension_count,
+        .ppEnabledExtensionNames = extensions,
     };
     VkDevice handle = VK_NULL_HANDLE;
     kq_result result =
@@ -119,6 +131,7 @@ static kq_result create_pack(kq_device *device, uint32_t ops, uint32_t without, 
         .physical_device = d->physical_device,
         .device = d->handle,
         .api_version = d->instance.api_version,
+        .caps = d->caps,
         .ops = ops,
         .share_layouts = d->layouts,
         .errors = device->errors,
@@ -174,6 +187,7 @@ static kq_result vulkan_open(kq_device *device, uint32_t index, const kq_device_
     device->capacity.memory_bytes = UINT64_MAX;
     device->capacity.segment_bytes = segment > 0 ? segment : VULKAN_SEGMENT_UNIT;
     device->capacity.scratch_bytes = device->capacity.segment_bytes;
+    d->caps = kq_vulkan_has_packed_dot(&d->instance, physical_device) ? KQ_CAP_PACKED_DOT : 0;
     result = create_handle(d, &candidates[index]);
     if (result != KQ_OK) {
         goto done;

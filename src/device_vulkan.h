@@ -66,6 +66,7 @@ typedef struct kq_vulkan_device {
     VkDevice handle;
     VkQueue queue;
     uint32_t queue_family;
+    uint32_t caps;                          // kq_cap, which are enabled
     kq_vulkan *layouts;                     // a pack without kernels, whose layouts all share
     kq_vulkan *packs[KQ_OP_SELF_TEST + 1];  // by what they were made for: kq_vulkan_need_pack
     VkPhysicalDeviceMemoryProperties memory_properties;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the C table behind kq_kernels(), or a file's text as a C string.
 
-embed.py kernels OUT.c [KERNEL...]    KERNEL is name,api,op,address_bits,SPIRV[,SOURCE,FOLDER...]
+embed.py kernels OUT.c [KERNEL...]    KERNEL is name,api,op,caps,address_bits,SPIRV[,SOURCE,FOLDER...]
 embed.py text OUT.c SYMBOL FILE...    ASCII files, one after the other, as unsigned char SYMBOL[]
 embed.py source OUT.cl SOURCE FOLDER...  SOURCE with its own includes resolved, and no idle function
 embed.py version KQUANT.H             prints it
@@ -56,7 +56,7 @@ def kernels(out, specs):
     rows = {}
     sources = {}
     for i, spec in enumerate(specs):
-        name, api, op, address_bits, spirv, *source = spec.split(',')
+        name, api, op, caps, address_bits, spirv, *source = spec.split(',')
         data = Path(spirv).read_bytes()
         words = struct.unpack(f'<{len(data) // 4}I', data)
         if words[0] != 0x07230203:
@@ -74,7 +74,7 @@ def kernels(out, specs):
                 mine.append(array('unsigned char', f'source_{i}', text + b'\0', 2, 16))
             source_name, source_bytes = f'(const char *)source_{sources[name]}', len(text)
         rows.setdefault(api, []).append(
-            f'    {{"{name}", {api}, {op}, 0u, {address_bits}, spirv_{i}, '
+            f'    {{"{name}", {api}, {op}, {caps}, {address_bits}, spirv_{i}, '
             f'sizeof spirv_{i}, {source_name}, {source_bytes}}},\n')
 
     def where_built(parts):

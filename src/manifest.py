@@ -23,7 +23,7 @@ NOTES = [
     'from the folder of this one. All numbers are unsigned. Strides and steps are taken as they are: '
     'packed records are 144 or 292 bytes apart, packed blocks 1024 and values 4; 0 is the same one each '
     'time.',
-    'No feature and no extension is needed of Vulkan 1.0, nor of OpenCL 1.2, embedded profile included, '
+    'Without `features` no feature and no extension is needed of Vulkan 1.0, nor of OpenCL 1.2, embedded profile included, '
     'for opencl_source. All modules are SPIR-V 1.0, which OpenCL takes from version 2.1 on, or with '
     'cl_khr_il_program.',
     'Vulkan: bindings are storage buffers of set 0; params are push constants of 4 bytes at these '
@@ -42,7 +42,8 @@ NOTES = [
     'the limit of its API (maxComputeWorkGroupCount[0]), with x * y at least that many and y as small as '
     'it can be; where that is 0, none. In OpenCL the global size is x times the local size, and y.',
     'A kernel is KERNEL.base, or a variant that does the same work faster for some shapes. A variant '
-    'may be there for one API alone.',
+    'may be there for one API alone. One that has `features` is in no operation: where they are enabled '
+    'it may be taken in place of the kernel that in_place_of names.',
     'An operation is its passes in order. A pass takes the first of its kernels that has a file of the '
     'sort that is used and whose `where` holds for the params; `least` and `most` are inclusive, and '
     'all must hold. One that is no .base may be passed over. from_at, to_at, resumes and '
@@ -155,7 +156,13 @@ def operation_table(c):
 # What kernels and their params can't say: all offsets are of 32 bits.
 LIMITS = {'range_bytes': 0xFFFFFFFF, 'range_alignment': 4}
 
-CAPABILITIES = {1: 'Shader', 4: 'Addresses', 5: 'Linkage', 6: 'Kernel', 11: 'Int64'}
+CAPABILITIES = {1: 'Shader', 4: 'Addresses', 5: 'Linkage', 6: 'Kernel', 11: 'Int64',
+                6018: 'DotProductInput4x8BitPacked', 6019: 'DotProduct'}
+
+# Kernels that need features of Vulkan, and whose place they take.
+FEATURES = {'quantized_dot_terms_shared.packed':
+            {'features': ['shaderIntegerDotProduct'],
+             'in_place_of': 'quantized_dot_terms_shared.aligned'}}
 
 
 def instructions(words):
@@ -218,6 +225,7 @@ def describe(name, kernel, fields, paths):
     return {
         'name': name,
         'op': kernel.op,
+        **FEATURES.get(name, {}),
         'files': files,
         'local_size': local_size,
         'bindings': {

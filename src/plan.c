@@ -13,6 +13,7 @@ const char *const kq_kernel_names[KQ_KERNEL_COUNT] = {
     [KQ_KERNEL_DOT_TERMS_COLUMNS] = "quantized_dot_terms.columns",
     [KQ_KERNEL_DOT_TERMS_SHARED] = "quantized_dot_terms_shared.base",
     [KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED] = "quantized_dot_terms_shared.aligned",
+    [KQ_KERNEL_DOT_TERMS_SHARED_PACKED] = "quantized_dot_terms_shared.packed",
     [KQ_KERNEL_DOT_SEQUENTIAL] = "quantized_dot_sequential.base",
     [KQ_KERNEL_DOT_PAIRWISE] = "quantized_dot_pairwise.base",
     [KQ_KERNEL_PRIMITIVE] = "primitive.base",
@@ -475,7 +476,9 @@ static uint64_t terms(const kq_plan *plan, kq_step *step)
     const kq_dot_params *p = &plan->dot;
     const bool aligned = has_aligned_lhs(p);
     if (shares_rhs(p->dots, p->rhs_inner_step, p->rhs_outer_step)) {
-        step->kernel = aligned && has_variant(plan, KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED)
+        step->kernel = aligned && has_variant(plan, KQ_KERNEL_DOT_TERMS_SHARED_PACKED)
+                           ? KQ_KERNEL_DOT_TERMS_SHARED_PACKED
+                       : aligned && has_variant(plan, KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED)
                            ? KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED
                            : KQ_KERNEL_DOT_TERMS_SHARED;
         return terms_groups(true, p->dots, p->G);

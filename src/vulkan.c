@@ -129,9 +129,9 @@ static kq_result check_vulkan_params(const kq_vulkan_params *params)
     if (missing != NULL) {
         return kq_fail(errors, KQ_ERROR_ARGUMENT, "%s is null; it is required", missing);
     }
-    if (params->caps != 0) {
-        return kq_fail(errors, KQ_ERROR_ARGUMENT, "caps is 0x%" PRIX32 "; no kernel needs any",
-                       params->caps);
+    if ((params->caps & ~(uint32_t)KQ_CAP_PACKED_DOT) != 0) {
+        return kq_fail(errors, KQ_ERROR_ARGUMENT, "caps is 0x%" PRIX32 "; it may hold 0x%X",
+                       params->caps, (unsigned)KQ_CAP_PACKED_DOT);
     }
     if ((params->ops & ~KQ_KNOWN_OPS) != 0) {
         return kq_fail(errors, KQ_ERROR_ARGUMENT, "ops is 0x%" PRIX32 "; it may hold 0x%" PRIX32,
@@ -239,8 +239,8 @@ static kq_result create_pipeline(kq_vulkan *pack, const kq_vulkan_params *params
                : name_pipeline(pack, params->set_debug_name, pack->pipelines[kernel], data->name);
 }
 
-// All kernels of the ops that were asked for, but variants that the library doesn't have and what
-// the caller goes without.
+// All kernels of the ops that were asked for, but variants that the library doesn't have or whose
+// features aren't enabled, and what the caller goes without.
 static kq_result create_pipelines(kq_vulkan *pack, const kq_vulkan_params *params, uint32_t without)
 {
     kq_result result = KQ_OK;
@@ -248,7 +248,8 @@ static kq_result create_pipelines(kq_vulkan *pack, const kq_vulkan_params *param
         bool is_variant = kq_kernel_is_variant(kernel);
         const kq_kernel *data = kq_find_kernel(KQ_API_VULKAN, kq_kernel_names[kernel], 0);
         if ((params->ops != 0 && (params->ops & 1u << kq_kernel_op(kernel)) == 0) ||
-            (without >> kernel & 1) != 0 || (is_variant && data == NULL)) {
+            (without >> kernel & 1) != 0 ||
+            (is_variant && (data == NULL || (data->caps & ~params->caps) != 0))) {
             continue;
         }
         result = create_pipeline(pack, params, kernel, data);

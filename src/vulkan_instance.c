@@ -289,13 +289,40 @@ void kq_vulkan_properties(const kq_vulkan_instance *instance, VkPhysicalDevice d
     write_number(&to, "largest buffer", kq_vulkan_max_buffer_bytes(instance, device));
 }
 
-uint64_t kq_vulkan_max_buffer_bytes(const kq_vulkan_instance *instance, VkPhysicalDevice device)
+// Of instance and device the lower version; of 1.0 nothing is to be asked in the newer way.
+static uint32_t version_of(const kq_vulkan_instance *instance, VkPhysicalDevice device)
 {
     VkPhysicalDeviceProperties properties;
     instance->vkGetPhysicalDeviceProperties(device, &properties);
-    uint32_t version = properties.apiVersion < instance->api_version ? properties.apiVersion
-                                                                     : instance->api_version;
-    if (instance->vkGetPhysicalDeviceProperties2 == NULL || version < VK_API_VERSION_1_1) {
+    if (instance->vkGetPhysicalDeviceProperties2 == NULL) {
+        return VK_API_VERSION_1_0;
+    }
+    return properties.apiVersion < instance->api_version ? properties.apiVersion
+                                                         : instance->api_version;
+}
+
+bool kq_vulkan_has_packed_dot(const kq_vulkan_instance *instance, VkPhysicalDevice device)
+{
+    if (version_of(instance, device) < VK_API_VERSION_1_1 ||
+        !kq_vulkan_has_extension(instance, device,
+                                 VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) {
+        return false;
+    }
+    VkPhysicalDeviceShaderIntegerDotProductProperties dot = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES,
+    };
+    VkPhysicalDeviceProperties2 properties2 = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2,
+        .pNext = &dot,
+    };
+    instance->vkGetPhysicalDeviceProperties2(device, &properties2);
+    return dot.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
+}
+
+uint64_t kq_vulkan_max_buffer_bytes(const kq_vulkan_instance *instance, VkPhysicalDevice device)
+{
+    uint32_t version = version_of(instance, device);
+    if (version < VK_API_VERSION_1_1) {
         return UINT64_MAX;
     }
     VkPhysicalDeviceMaintenance4Properties buffer = {

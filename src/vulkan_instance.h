@@ -58,6 +58,10 @@ void kq_vulkan_properties(const kq_vulkan_instance *instance, VkPhysicalDevice d
 // The largest buffer with memory of its own; UINT64_MAX where the driver can't say.
 uint64_t kq_vulkan_max_buffer_bytes(const kq_vulkan_instance *instance, VkPhysicalDevice device);
 
+// Whether a device has an instruction for the dot product of packed bytes, and the extension to use
+// it.
+bool kq_vulkan_has_packed_dot(const kq_vulkan_instance *instance, VkPhysicalDevice device);
+
 // Whether a device has an extension.
 bool kq_vulkan_has_extension(const kq_vulkan_instance *instance, VkPhysicalDevice device,
                              const char *name);

@@ -85,6 +85,8 @@ def check_module(installed, kernel, file):
     capabilities = sorted(o[0] for o in module.operands('OpCapability'))
     if sorted(file['capabilities']) != capabilities:
         yield f'capabilities {file["capabilities"]}, but they are {capabilities}'
+    if ('DotProduct' in capabilities) != ('features' in kernel):
+        yield f'features of a module with {capabilities}'
     sizes = [[int(n) for n in o[2:]] for o in module.operands('OpExecutionMode')
              if o[1] == 'LocalSize']
     if sizes != [kernel['local_size']]:
@@ -267,6 +269,8 @@ def changes(manifest):
     yield 'local size', set_at(*quantize, 'local_size', [32, 1, 1])
     yield 'workgroups', set_at(*quantize, 'workgroups', 0, 'of', ['blocks'])
     if 'vulkan' in manifest['kernels'][0]['files']:
+        yield 'features', drop(*at['quantized_dot_terms_shared.packed'], 'features')
+        yield 'features', set_at(*quantize, 'features', ['shaderFloat64'])
         yield 'bindings', set_at(*quantize, 'bindings', 'status', 'binding', 3)
         yield 'bindings', set_at(*quantize, 'bindings', 'status', 'binding', 1)
         yield 'bindings', drop(*quantize, 'bindings', 'status')

@@ -36,11 +36,14 @@ CAPABILITIES = {
 }
 WIDE_CAPABILITIES = {'Int64'}
 
-# Beside what a base kernel may have: storage buffers that are uvec4[], read by four words at a time.
+# Beside what a base kernel may have: storage buffers that are uvec4[], read by four words at a time;
+# capabilities, extensions, instructions.
 VARIANTS = {
     'base': set(),
     'aligned': {'uvec4[]'},
     'columns': {'uvec4[]'},
+    'packed': {'uvec4[]', 'DotProduct', 'DotProductInput4x8BitPacked', 'OpSDot', 'OpExtension',
+               '"SPV_KHR_integer_dot_product"'},
 }
 EXTENDED = {
     'GLSL.std.450': {'UMin', 'UMax'},
@@ -94,12 +97,15 @@ def check_declarations(module):
     version = struct.unpack_from('<I', module.path.read_bytes(), 4)[0]
     if version != 0x00010000:
         yield f'SPIR-V version 0x{version:08X}, not 1.0'
-    capabilities = CAPABILITIES[module.api] | (WIDE_CAPABILITIES if module.is_wide else set())
+    allowed = allowed_of(module.path)
+    capabilities = (CAPABILITIES[module.api] | (WIDE_CAPABILITIES if module.is_wide else set()) |
+                    allowed)
     for (capability,) in module.operands('OpCapability'):
         if capability not in capabilities:
             yield f'capability {capability}'
     for (name,) in module.operands('OpExtension'):
-        yield f'extension {name}'
+        if name not in allowed:
+            yield f'extension {name}'
     for operands in module.operands('OpExecutionMode'):
         if operands[1] != 'LocalSize':
             yield f'execution mode {operands[1]}'
@@ -119,7 +125,7 @@ def check_instructions(module):
     imports = {i.result: i.operands[0].strip('"') for i in module.instructions
                if i.opcode == 'OpExtInstImport'}
     for result, opcode, operands in module.instructions:
-        if opcode not in STRUCTURE and opcode not in ARITHMETIC:
+        if opcode not in STRUCTURE | ARITHMETIC | allowed_of(module.path):
             yield f'{opcode} {" ".join(operands)}'
         elif opcode == 'OpTypeInt' and operands[0] not in ('32', '64'):
             yield f'integers of {operands[0]} bits'

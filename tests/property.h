@@ -10,8 +10,9 @@
 #include <stdbool.h>
 
 // The devices differ in the limits they show: the driver's own; every limit lowered as far as can
-// be; 65,535 workgroups; and others between.
-enum { DEVICE_OWN, DEVICE_LOWEST, DEVICE_GROUPS, DEVICE_COUNT = 6 };
+// be; 65,535 workgroups; one that has an instruction for packed dots, if the driver has it at all;
+// and others between.
+enum { DEVICE_OWN, DEVICE_LOWEST, DEVICE_GROUPS, DEVICE_PACKED = 5, DEVICE_COUNT };
 
 typedef struct property_counts {
     uint64_t submissions;
@@ -23,6 +24,9 @@ typedef struct property_counts {
 uint64_t property_stride(const kq_view *view, uint64_t size);
 
 bool property_is_possible(void);
+
+// Whether the library has variants of kernels for this API.
+bool property_has_variants(void);
 
 // The device of that number, opened when first asked for. The last one asked for is the one to be
 // used and counted.

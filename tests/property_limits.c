@@ -118,6 +118,20 @@ static void check_bulk(kq_device *device, const bulk_vector *v)
     free_drawn(&d);
 }
 
+static void check_variants(const vectors *vectors, size_t step)
+{
+    static const unsigned devices[] = {DEVICE_OWN, DEVICE_PACKED};
+    for (int k = 0; k < 2; k++) {
+        kq_device *device = property_device(devices[k], &last_report);
+        for (size_t i = 0; i < vectors->dot_count; i += step) {
+            check_repeated_dot(device, &vectors->dot[i], 1);
+            if (devices[k] == DEVICE_OWN) {
+                check_repeated_dot(device, &vectors->dot[i], 5);
+            }
+        }
+    }
+}
+
 void property_test_vectors(const vectors *vectors, bool is_quick)
 {
     kq_device *device = property_device(DEVICE_LOWEST, &last_report);
@@ -128,10 +142,8 @@ void property_test_vectors(const vectors *vectors, bool is_quick)
     for (size_t i = 0; i < vectors->dot_count; i += step) {
         check_dot(device, &vectors->dot[i]);
     }
-    kq_device *own = property_device(DEVICE_OWN, &last_report);
-    for (size_t i = 0; i < vectors->dot_count; i += step) {
-        check_repeated_dot(own, &vectors->dot[i], 1);
-        check_repeated_dot(own, &vectors->dot[i], 5);
+    if (property_has_variants()) {
+        check_variants(vectors, step);
     }
     device = property_device(DEVICE_LOWEST, &last_report);
     for (size_t i = 0; i < vectors->bulk_count; i++) {

@@ -32,6 +32,11 @@ bool property_is_possible(void)
     return engine_check_device(&options) == EXIT_SUCCESS;
 }
 
+bool property_has_variants(void)
+{
+    return false;
+}
+
 kq_device *property_device(unsigned number, report *report)
 {
     current = &wrapped_now[number];

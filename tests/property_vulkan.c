@@ -27,15 +27,17 @@ static const wrapped_vulkan shown[DEVICE_COUNT] = {
      .max_storage_buffer_range = 99999,
      .offset_alignment = 64,
      .max_allocation = 3 * 65536 + 1},
-    {.layout = WRAPPED_LAYOUT_UNIFIED, .max_allocation = 65536},
+    [DEVICE_PACKED] = {.layout = WRAPPED_LAYOUT_UNIFIED,
+                       .max_allocation = 65536,
+                       .accelerates_dots = true},
 };
 
-// Devices go without variants: the lowest has base kernels alone, the three between lack one each.
+// Devices go without variants: the lowest has base kernels alone, of those between each lacks one.
 static uint32_t without(unsigned number)
 {
     unsigned variant = DEVICE_GROUPS;
     for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT; kernel++) {
-        if (kq_kernel_is_variant(kernel) && ++variant == number) {
+        if (kq_kernel_is_variant(kernel) && ++variant == number && number < DEVICE_PACKED) {
             return 1u << kernel;
         }
     }
@@ -50,6 +52,11 @@ static engine parts_engine;
 bool property_is_possible(void)
 {
     return engine_is_possible(WRAPPED_VALIDATION_NONE);
+}
+
+bool property_has_variants(void)
+{
+    return true;
 }
 
 kq_device *property_device(unsigned number, report *report)

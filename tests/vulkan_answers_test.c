@@ -79,7 +79,8 @@ static void test_places(void **state)
 
         // Every kernel has its part, and each dispatch but the first a barrier before it; the last
         // barrier is the engine's.
-        static const struct {
+        const bool is_packed = f->shown.accelerates_dots;
+        const struct {
             const char *kernel;
             unsigned dispatches;
         } parts[] = {
@@ -88,7 +89,8 @@ static void test_places(void **state)
             {"quantized_dot_terms.base", 5},
             {"quantized_dot_terms.columns", 1},
             {"quantized_dot_terms_shared.base", 3},
-            {"quantized_dot_terms_shared.aligned", 2},
+            {"quantized_dot_terms_shared.aligned", is_packed ? 0 : 2},
+            {"quantized_dot_terms_shared.packed", is_packed ? 2 : 0},
             {"quantized_dot_sequential.", 6},
             {"quantized_dot_pairwise.", 6},
         };
@@ -99,7 +101,7 @@ static void test_places(void **state)
             assert_int_equal(dispatches, parts[part].dispatches);
             sum += dispatches;
         }
-        assert_int_equal(PARTS, wrapped_vulkan_kernels(0));
+        assert_int_equal(PARTS, 1 + wrapped_vulkan_kernels(0));  // that need no feature
         assert_int_equal(e->wrapped.counts.dispatches, sum);
         assert_int_equal(e->wrapped.counts.barriers, sum);
         destroy_operands(e, &all);
@@ -232,6 +234,7 @@ int main(int argc, char **argv)
 {
     static fixture plain;
     static fixture least;
+    static fixture packed;
     for (int i = 1; i < argc; i++) {
         wrapped_validation asked = wrapped_vulkan_validation(argv[i]);
         plain.shown.validation = asked != WRAPPED_VALIDATION_NONE ? asked : plain.shown.validation;
@@ -243,8 +246,13 @@ int main(int argc, char **argv)
     least.shown.api_version = VK_API_VERSION_1_0;
     least.shown.hides_extensions = true;
     least.shown.offset_alignment = 256;
+    packed = plain;
+    packed.shown.accelerates_dots = true;
+    // The engine's instance is of 1.0, of which the layer would not have the feature.
+    const bool has_layer = plain.shown.validation != WRAPPED_VALIDATION_NONE;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(test_places, &plain),
+        {"test_places: packed dots", test_places, NULL, NULL, has_layer ? &plain : &packed},
         {"test_places: the least device", test_places, NULL, NULL, &least},
         cmocka_unit_test_prestate(test_wrong_kernels, &plain),
         cmocka_unit_test_prestate(test_lost_work, &plain),

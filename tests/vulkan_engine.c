@@ -118,10 +118,18 @@ static void create_device(engine *e)
         .queueCount = 1,
         .pQueuePriorities = &priority,
     };
+    const char *extension = VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME;
+    VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
+        .shaderIntegerDotProduct = VK_TRUE,
+    };
     VkDeviceCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO,
+        .pNext = e->wrapped.accelerates_dots ? &dot : NULL,
         .queueCreateInfoCount = 1,
         .pQueueCreateInfos = &queue,
+        .enabledExtensionCount = e->wrapped.accelerates_dots ? 1 : 0,
+        .ppEnabledExtensionNames = &extension,
     };
     assert_int_equal(((PFN_vkCreateDevice)find(e, "vkCreateDevice"))(e->physical_device, &info,
                                                                      NULL, &e->device),
@@ -161,6 +169,7 @@ kq_vulkan_params engine_pack_params(engine *e)
         .instance = e->instance,
         .physical_device = e->physical_device,
         .device = e->device,
+        .caps = e->wrapped.accelerates_dots ? KQ_CAP_PACKED_DOT : 0,
         .errors = report_errors(&e->report),
     };
 }

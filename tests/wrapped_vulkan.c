@@ -489,10 +489,17 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkGetPhysicalDeviceProperties2(
     wrapped.vkGetPhysicalDeviceProperties2(device, properties);
     lower(&properties->properties);
     VkBaseOutStructure *next = properties->pNext;
-    for (; next != NULL && wrapped.now->max_allocation != 0; next = next->pNext) {
-        if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES) {
+    for (; next != NULL; next = next->pNext) {
+        if (next->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES &&
+            wrapped.now->max_allocation != 0) {
             ((VkPhysicalDeviceMaintenance3Properties *)next)->maxMemoryAllocationSize =
                 wrapped.now->max_allocation;
+        }
+        if (next->sType ==
+                VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES &&
+            wrapped.now->accelerates_dots) {
+            ((VkPhysicalDeviceShaderIntegerDotProductProperties *)next)
+                ->integerDotProduct4x8BitPackedSignedAccelerated = VK_TRUE;
         }
     }
 }

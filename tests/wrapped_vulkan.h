@@ -104,6 +104,7 @@ typedef struct wrapped_vulkan {
     uint32_t max_groups;        // each of maxComputeWorkGroupCount
     uint32_t offset_alignment;  // minStorageBufferOffsetAlignment
     uint64_t max_allocation;    // maxMemoryAllocationSize
+    bool accelerates_dots;      // of packed bytes
     bool is_least;              // no features, and no more than Vulkan 1.0 asks of every device
 
     wrapped_validation validation;  // the layer is switched on in each instance

@@ -104,8 +104,7 @@ typedef struct kq_domain {
 // The reason of one block: 256 f32, value_stride bytes apart (0: 4), at any address. *element, as above; may be NULL.
 KQ_API kq_reason kq_block_reason(const void *values, uint64_t value_stride, uint32_t *element);
 
-// What quantize leaves on the device, 16 bytes. You preset it; kernels only lower the first word and add to the next
-// two, so it may span several commands.
+// What quantize leaves, 16 bytes. You preset it; commands only lower the first word and add to the next two.
 typedef struct kq_status {
     uint32_t lowest_bad, bad_count;  // the lowest bad record, 0xFFFFFFFF: none; and how many are bad
     uint32_t done_count, zero;       // records written; short of G, the driver did not do the work
@@ -116,11 +115,12 @@ typedef struct kq_status {
 
 // --- Level 1: the kernels. kernels.json, installed, has their bindings, parameters and dispatch counts.
 typedef enum kq_api { KQ_API_REFERENCE = 0, KQ_API_VULKAN = 1, KQ_API_OPENCL = 2 } kq_api;
+typedef enum kq_cap { KQ_CAP_PACKED_DOT = 1 } kq_cap;  // Vulkan's shaderIntegerDotProduct
 typedef struct kq_kernel {
     const char *name;  // "quantized_dot_terms.base": <kernel>.<variant>, the name used everywhere
     kq_api api;
     kq_op op;
-    uint32_t caps;          // features that must be enabled, as bits; none has a bit yet, so 0
+    uint32_t caps;          // features that must be enabled, as bits: kq_cap
     uint32_t address_bits;  // OpenCL: 32 or 64, of this SPIR-V; Vulkan: 0
     const uint32_t *spirv;  // one module, host-endian words; entry point "main" in Vulkan, <kernel> in OpenCL
     size_t spirv_bytes;

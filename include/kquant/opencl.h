@@ -19,7 +19,7 @@ typedef struct kq_opencl_params {
     cl_context context;
     cl_device_id device;        // of context; OpenCL 1.2 or later, embedded profile too
     kq_opencl_program program;  // optional
-    uint32_t caps;              // features you enabled, as bits; none has a bit yet, so 0
+    uint32_t caps;              // features you enabled, as bits; OpenCL has none, so 0
     uint32_t ops;               // the kernels to build, see kq_op
     kq_errors errors;
 } kq_opencl_params;

@@ -13,7 +13,7 @@ typedef struct kq_vulkan_params {
     VkPhysicalDevice physical_device;
     VkDevice device;                 // any features, any queues
     uint32_t api_version;            // the instance's (VkApplicationInfo); 0: 1.0. Nothing newer is called
-    uint32_t caps;                   // features you enabled, as bits; none has a bit yet, so 0
+    uint32_t caps;                   // kq_cap bits that you enabled; dots: where ...4x8BitPackedSignedAccelerated
     uint32_t ops;                    // the kernels to compile, see kq_op
     VkPipelineCache pipeline_cache;  // optional
     const kq_vulkan *share_layouts;  // optional: a pack of the same device that outlives this one; its layouts serve

@@ -1,0 +1,73 @@
+// As quantized_dot_terms_shared.aligned.comp, with the product of four codes and four i8 as one
+// instruction, on devices that have it enabled: OpSDot of words that hold four signed bytes each.
+#version 450
+#extension GL_GOOGLE_include_directive : require
+#extension GL_EXT_spirv_intrinsics : require
+#include "prelude.glsl"
+#include "params.h"
+
+layout(local_size_x = KQ_LANES) in;
+
+layout(push_constant) uniform Params { KQ_DOT_PARAMS(KQ_PARAM) } p;
+
+layout(std430, set = 0, binding = 0) readonly buffer Lhs { uvec4 lhs_quads[]; };
+layout(std430, set = 0, binding = 1) readonly buffer Rhs { uint rhs_words[]; };
+layout(std430, set = 0, binding = 3) writeonly buffer Scratch { uint scratch[]; };
+
+shared uint shared_ds;
+shared uint shared_lanes[64];
+shared uint shared_pairs[8];
+
+// DotProduct, DotProductInput4x8BitPacked; the last operand is the format, PackedVectorFormat4x8Bit.
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],
+                  id = 4450)
+uint packed_dot4(uint codes, uint lanes, spirv_literal int format);
+
+// There is one record of either in a lane, so a reference to it says nothing.
+uvec4 quads[9];
+
+#define KQ_Q4_K uint
+#define KQ_Q8_K uint
+#define KQ_Q4_K_WORD(record, k) quads[(k) >> 2][(k) & 3u]
+#define KQ_Q8_K_DS(record) shared_ds
+#define KQ_Q8_K_DOT4(record, k, codes) packed_dot4(codes, shared_lanes[k], 0)
+#define KQ_Q8_K_PAIR(record, k) shared_pairs[k]
+#include "exact.h"
+#include "records.h"
+
+void main()
+{
+    uint tile = KQ_GROUP_INDEX / p.G;
+    uint g = KQ_GROUP_INDEX - tile * p.G;
+
+    record_place rhs = place_of(p.rhs_offset + g * p.rhs_stride);
+    shared_lanes[KQ_LANE] = KQ_WORD(rhs_words, rhs, 1u + KQ_LANE, 72u);
+    if (KQ_LANE < 8u) {
+        shared_pairs[KQ_LANE] = kq_sum_i16x2(KQ_WORD(rhs_words, rhs, 65u + KQ_LANE, 72u));
+    }
+    if (KQ_LANE == 0u) {
+        shared_ds = KQ_WORD(rhs_words, rhs, 0u, 72u);
+    }
+    barrier();
+
+    // Lanes past the end take the last dot again, and keep the term to themselves.
+    uint index = tile * KQ_LANES + KQ_LANE;
+    uint dot = min(index, p.dots - 1u);
+    uint outer = dot / p.inner;
+    uint inner = dot - outer * p.inner;
+    uint at = (p.lhs_offset + g * p.lhs_stride + inner * p.lhs_inner_step +
+               outer * p.lhs_outer_step) >> 4;
+    quads[0] = lhs_quads[at];
+    quads[1] = lhs_quads[at + 1u];
+    quads[2] = lhs_quads[at + 2u];
+    quads[3] = lhs_quads[at + 3u];
+    quads[4] = lhs_quads[at + 4u];
+    quads[5] = lhs_quads[at + 5u];
+    quads[6] = lhs_quads[at + 6u];
+    quads[7] = lhs_quads[at + 7u];
+    quads[8] = lhs_quads[at + 8u];
+    uint v = kq_term(0u, 0u);
+    if (index < p.dots) {
+        scratch[p.to_at + g * p.dots + dot] = v;
+    }
+}
