@@ -100,6 +100,7 @@ static void a_failed_call_is_named(void **state)
     kq_buffer *rhs = create_buffer(NULL, 292, 0, 0);
     kq_buffer *result = create_buffer(NULL, 4, 0, 0);
     kq_quantized_dot_args args = dot_args(KQ_ORDER_PAIRWISE, lhs, rhs, 1, result);
+    set_fault(NULL, 0, CL_SUCCESS);
     expect_ok("the first dot", kq_quantized_dot(own.device, &args));  // from here on all is there
     live = wrapped_opencl_live(&own.wrapped);
     wrapped_opencl_reset(&own.wrapped);
