@@ -178,9 +178,17 @@ static VkPhysicalDevice open_instance(VkInstance *instance)
 
 static VkDevice open_device(VkPhysicalDevice physical_device)
 {
-    const char *extension = VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME;
+    static const char *const extensions[] = {
+        VK_KHR_PIPELINE_EXECUTABLE_PROPERTIES_EXTENSION_NAME,
+        VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME,
+    };
+    VkPhysicalDeviceShaderIntegerDotProductFeatures dot = {
+        .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES,
+        .shaderIntegerDotProduct = VK_TRUE,
+    };
     const VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR features = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR,
+        .pNext = &dot,
         .pipelineExecutableInfo = VK_TRUE,
     };
     const float priority = 1;
@@ -194,13 +202,13 @@ static VkDevice open_device(VkPhysicalDevice physical_device)
         .pNext = &features,
         .queueCreateInfoCount = 1,
         .pQueueCreateInfos = &queue,
-        .enabledExtensionCount = 1,
-        .ppEnabledExtensionNames = &extension,
+        .enabledExtensionCount = 2,
+        .ppEnabledExtensionNames = extensions,
     };
     VkDevice device;
     const VkResult result = vkCreateDevice(physical_device, &info, NULL, &device);
     if (result == VK_ERROR_EXTENSION_NOT_PRESENT) {
-        skip("the device has no VK_KHR_pipeline_executable_properties");
+        skip("the device lacks one of two extensions");
     }
     check(result, "vkCreateDevice");
     volkLoadDevice(device);
@@ -224,6 +232,7 @@ int main(void)
         .physical_device = physical_device,
         .device = device,
         .api_version = VK_API_VERSION_1_2,
+        .caps = KQ_CAP_PACKED_DOT,
         .set_debug_name = (PFN_vkVoidFunction)print_pipeline,
         .errors = {print_report, NULL},
     };

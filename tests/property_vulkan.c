@@ -35,13 +35,17 @@ static const wrapped_vulkan shown[DEVICE_COUNT] = {
 // Devices go without variants: the lowest has base kernels alone, of those between each lacks one.
 static uint32_t without(unsigned number)
 {
+    uint32_t mask = 0;
     unsigned variant = DEVICE_GROUPS;
     for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT; kernel++) {
-        if (kq_kernel_is_variant(kernel) && ++variant == number && number < DEVICE_PACKED) {
-            return 1u << kernel;
+        if (kq_kernel_is_variant(kernel)) {
+            variant++;
+            bool is_meant =
+                number == DEVICE_LOWEST || (variant == number && number < DEVICE_PACKED);
+            mask |= is_meant ? 1u << kernel : 0;
         }
     }
-    return number == DEVICE_LOWEST ? UINT32_MAX : 0;
+    return mask;
 }
 
 static wrapped_vulkan wrapped_now[DEVICE_COUNT];

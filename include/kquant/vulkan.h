@@ -24,7 +24,7 @@ typedef struct kq_vulkan_params {
 } kq_vulkan_params;
 
 // Create compiles the kernels, on several threads at once by Vulkan's rules for cache and allocator; all of them take
-// lavapipe 0.3 s and 19 MB, SwiftShader 4 s and 3 MB. Errors: ARGUMENT, MEMORY, DRIVER. When a pack is destroyed, no
+// lavapipe 0.3 s and 19 MB. Errors: ARGUMENT, MEMORY, DRIVER. When a pack is destroyed, no
 // work recorded with it is pending. Every operation, and the self-test, has a set of its own, of the pack's layout and
 // from your pool: 4 VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, bindings 0 to 3.
 KQ_API kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **pack);
