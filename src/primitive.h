@@ -16,7 +16,8 @@
 #define KQ_PRIMITIVE_DOT4         10u  // four codes a by four i8 b
 #define KQ_PRIMITIVE_SUM_I16X2    11u  // the two i16 of a
 #define KQ_PRIMITIVE_EXTREME_KEY  12u  // a
-#define KQ_PRIMITIVE_COUNT        12u
+#define KQ_PRIMITIVE_U32_DIVIDE   13u  // the whole part of a / b; 0 where b is
+#define KQ_PRIMITIVE_COUNT        13u
 
 // What primitive `number` gives for a and b; 0 if there is none of that number.
 KQ_FN u32 kq_primitive(KQ_IN u32 number, KQ_IN u32 a, KQ_IN u32 b)
@@ -46,6 +47,9 @@ KQ_FN u32 kq_primitive(KQ_IN u32 number, KQ_IN u32 a, KQ_IN u32 b)
         result = kq_sum_i16x2(a);
     } else if (number == KQ_PRIMITIVE_EXTREME_KEY) {
         result = kq_extreme_key(a);
+    } else if (number == KQ_PRIMITIVE_U32_DIVIDE) {
+        // No step of exact.h, but kernels divide indices, and a compiler may do it in floats.
+        result = b != 0u ? a / b : 0u;
     }
     return result;
 }

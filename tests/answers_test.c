@@ -14,33 +14,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-// In the order of the verdict. The first twelve are primitives, by number - 1.
+// In the order of the verdict. The first thirteen are primitives, by number - 1.
 static const char *const steps[] = {
-    "f16 to f32",
-    "i32 to f32",
-    "f32 multiply",
-    "f32 add",
-    "f32 subtract",
-    "f32 divide",
-    "f32 to i8",
-    "low fields of Q4_K",
-    "high fields of Q4_K",
-    "dot of four codes",
-    "sum of two i16",
-    "key of an extreme",
-    "quantize",
-    "sequential dot",
-    "pairwise dot",
-    "repeat of dots",
-    "dots of shared records",
+    "f16 to f32",        "i32 to f32",         "f32 multiply",
+    "f32 add",           "f32 subtract",       "f32 divide",
+    "f32 to i8",         "low fields of Q4_K", "high fields of Q4_K",
+    "dot of four codes", "sum of two i16",     "key of an extreme",
+    "u32 divide",        "quantize",           "sequential dot",
+    "pairwise dot",      "repeat of dots",     "dots of shared records",
     "columns of dots",
 };
 
 enum {
     STEPS = sizeof steps / sizeof *steps,
-    PRIMITIVES = 12,
-    QUANTIZE = 12,
-    SEQUENTIAL = 13,
+    PRIMITIVES = 13,
+    QUANTIZE = 13,
+    SEQUENTIAL = 14,
     NO_STEP = -1,
     // Items of a primitive, a and b, whose result comes last; and behind lhs what two quantize
     // leave.

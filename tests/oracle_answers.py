@@ -58,6 +58,7 @@ PRIMITIVES = {
     10: Primitive("dot of four", 2, dot4),
     11: Primitive("sum of two", 1, lambda a: signed(16, a) + signed(16, a >> 16) & WORD),
     12: Primitive("extreme key", 1, lambda a: (a << 1 | a >> 31) & WORD),
+    13: Primitive("u32 divide", 2, lambda a, b: a // b if b != 0 else 0),
 }
 
 
@@ -131,6 +132,13 @@ def classes(row):
             yield "exact" if rest == 0 else "tie" if 2 * rest == F32_UNIT else "rounded"
         if a & SIGN:
             yield "negative"
+    elif number == 13:
+        if a >> 24:
+            yield "beyond f32"
+        if b != 0 and a % b == 0:
+            yield "exact"
+        if b != 0 and a % b == b - 1:
+            yield "a quotient below"
 
 
 SUM = {"nan operand": 3, "infinity operand": 4, "zero operand": 4, "invalid": 1,
@@ -158,6 +166,7 @@ FEWEST = {
     10: {"rows": 8},
     11: {"rows": 5},
     12: {"rows": 6},
+    13: {"rows": 4, "exact": 1, "a quotient below": 1, "beyond f32": 4},
 }
 
 # --- The files -----------------------------------------------------------------------------------
@@ -240,7 +249,7 @@ Dots = collections.namedtuple(
 # Places, stride and steps of rhs are counted in records: those of the first quantize, then those of
 # the second. lhs is the known answers, of which TINY is one, and bytes of its own, from LHS on.
 ITEM, LEVELS = 16, 10
-TINY, LHS = 30 * ITEM, 269 * ITEM
+TINY, LHS = 30 * ITEM, 273 * ITEM
 DOTS = [
     Dots("sequential dot", 8, 1, sequential, 6, LHS, 0, 144, 1, (1, 1), (0, 0), (0, 0), (0, 0)),
     Dots("pairwise dot", 16, 3, pairwise, 301, LHS, 0, 1, 0, (2, 1), (31, 0), (1, 0), (5, 0)),

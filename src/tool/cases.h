@@ -31,6 +31,7 @@ struct test_case {
     uint32_t runs;           // of the trial; 0: one
     bool has_twin;           // as many on a second device at once
     unsigned part;           // of a record, which a walk is over
+    uint32_t G;              // where no vector says it
     uint32_t primitive;      // where build is NULL: which, or 0 for the self-test
     unsigned operand_class;  // of it, and how many are drawn of each kind
     uint32_t draws;
@@ -52,11 +53,15 @@ void cases_add_vectors(case_list *list);
 // The vectors again, moved about: offsets, strides, repeats, shared buffers, no records.
 void cases_add_layouts(case_list *list);
 
+// Large numbers: strides, steps, records, blocks; and larger ones yet, which take seconds.
+void cases_add_large(case_list *list);
+void cases_add_larger(case_list *list);
+
 // One block, and one dot, alone; and at both ends of so many, which share 1, 3 or 7 calls.
 void cases_add_alone(case_list *list);
 void cases_add_batches(case_list *list, uint32_t blocks, uint32_t dots);
 
-// Every bit of a pair of records, flipped alone.
+// Every bit of a pair of records, flipped alone; and every place of a block, alone bad or extreme.
 void cases_add_walks(case_list *list);
 
 // Every case of an operation so far once more, cut into many submissions; and repeats of very many

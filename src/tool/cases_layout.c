@@ -81,6 +81,16 @@ static void add_quantize_offsets(case_list *list)
     add_sample(list, &far, "offsets-far");
 }
 
+// Column g holds block g, as in f32 [256,G].
+static kq_view transposed_view(const case_list *list, const test_case *test, uint64_t offset)
+{
+    uint64_t G = 0;
+    for (size_t k = 0; k < test->vector_count; k++) {
+        G += list->vectors.quantize[test->vectors[k]].G;
+    }
+    return (kq_view){.offset = offset, .stride = 4, .value_stride = 4 * G};
+}
+
 static void add_quantize_strides(case_list *list)
 {
     static const uint64_t values[] = {1025, 1026, 1027, 1028, 1040, 3001};
@@ -110,15 +120,9 @@ static void add_quantize_strides(case_list *list)
         }
     }
     for (unsigned offset = 0; offset < 4; offset++) {
-        // Column g holds block g, as in f32 [256,G].
         layout layout = {0};
         test_case *test = add_sample(list, &layout, CLASS("transposed-%u", offset));
-        uint64_t G = 0;
-        for (size_t k = 0; k < test->vector_count; k++) {
-            G += list->vectors.quantize[test->vectors[k]].G;
-        }
-        test->layout.views[OPERAND_VALUES] =
-            (kq_view){.offset = offset, .stride = 4, .value_stride = 4 * G};
+        test->layout.views[OPERAND_VALUES] = transposed_view(list, test, offset);
     }
     layout all = {.one_buffer = true, .exact_end = true};
     all.views[OPERAND_VALUES] = (kq_view){.offset = 3, .stride = 2059, .value_stride = 8};
@@ -187,6 +191,20 @@ static void add_quantize_domains(case_list *list)
             case_add(list, KQ_OP_QUANTIZE, case_build_quantize, "bad-and-good%s", suffix);
         take_mixture(list, mixture, 16);
         mixture->layout = layout;
+
+        // What a bad block has wrong is read back from the view.
+        test_case *apart =
+            case_add(list, KQ_OP_QUANTIZE, case_build_quantize, "bad-and-good-apart%s", suffix);
+        take_mixture(list, apart, 16);
+        apart->layout = layout;
+        apart->layout.views[OPERAND_VALUES] =
+            (kq_view){.offset = odd, .stride = 3083, .value_stride = 12};
+
+        test_case *transposed = case_add(list, KQ_OP_QUANTIZE, case_build_quantize,
+                                         "bad-and-good-transposed%s", suffix);
+        take_mixture(list, transposed, 16);
+        transposed->layout = layout;
+        transposed->layout.views[OPERAND_VALUES] = transposed_view(list, transposed, odd);
 
         test_case *good = case_add(list, KQ_OP_QUANTIZE, case_build_quantize, "all-good%s", suffix);
         good->layout = layout;
@@ -616,4 +634,5 @@ void cases_add_layouts(case_list *list)
     add_copies_sharing(list);
     add_repeats(list);
     add_long_dots(list);
+    cases_add_large(list);
 }

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 
 static const char *const class_names[CLASS_COUNT] = {
-    "all", "specials", "random", "near", "subnormals", "ties", "cancellation", "walk",
+    "all",  "specials",     "random", "near",   "subnormals",
+    "ties", "cancellation", "walk",   "sticky", "multiples",
 };
 
 static const struct {
@@ -21,10 +22,11 @@ static const struct {
     uint32_t classes;  // bits by operand_class
 } primitives[KQ_PRIMITIVE_COUNT + 1] = {
 #define CLASS(name) (1u << CLASS_##name)
-#define ARITHMETIC  (CLASS(SPECIALS) | CLASS(RANDOM) | CLASS(NEAR) | CLASS(SUBNORMALS) | CLASS(TIES))
+#define ARITHMETIC                                                                                 \
+ (CLASS(SPECIALS) | CLASS(RANDOM) | CLASS(NEAR) | CLASS(SUBNORMALS) | CLASS(TIES) | CLASS(STICKY))
     [KQ_PRIMITIVE_F16_TO_F32] = {"f16_to_f32", "f16 to f32", 1, CLASS(ALL)},
     [KQ_PRIMITIVE_I32_TO_F32] = {"i32_to_f32", "i32 to f32", 1,
-                                 CLASS(SPECIALS) | CLASS(RANDOM) | CLASS(TIES)},
+                                 CLASS(SPECIALS) | CLASS(RANDOM) | CLASS(TIES) | CLASS(STICKY)},
     [KQ_PRIMITIVE_F32_MULTIPLY] = {"f32_multiply", "f32 multiply", 2, ARITHMETIC},
     [KQ_PRIMITIVE_F32_ADD] = {"f32_add", "f32 add", 2, ARITHMETIC | CLASS(CANCELLATION)},
     [KQ_PRIMITIVE_F32_SUBTRACT] = {"f32_subtract", "f32 subtract", 2,
@@ -41,6 +43,8 @@ static const struct {
     [KQ_PRIMITIVE_SUM_I16X2] = {"sum_i16x2", "sum of two i16", 1, CLASS(WALK) | CLASS(RANDOM)},
     [KQ_PRIMITIVE_EXTREME_KEY] = {"extreme_key", "key of an extreme", 1,
                                   CLASS(SPECIALS) | CLASS(WALK) | CLASS(RANDOM)},
+    [KQ_PRIMITIVE_U32_DIVIDE] = {"u32_divide", "u32 divide", 2,
+                                 CLASS(SPECIALS) | CLASS(RANDOM) | CLASS(MULTIPLES)},
 #undef ARITHMETIC
 #undef CLASS
 };
@@ -95,8 +99,23 @@ static uint32_t with_exponent(uint32_t bits, uint32_t exponent)
     return (bits & 0x807FFFFF) | exponent << 23;
 }
 
+// Of the division of indices: both sides of every power of two, with each other.
+static void add_powers(items *list)
+{
+    for (uint32_t k = 0; k < 3 * 32; k++) {
+        for (uint32_t n = 0; n < 3 * 32; n++) {
+            uint32_t a = ((uint32_t)1 << k / 3) + k % 3 - 1, b = ((uint32_t)1 << n / 3) + n % 3 - 1;
+            add(list, a, b != 0 ? b : 0xFFFFFFFF);
+        }
+    }
+}
+
 static void add_specials(items *list)
 {
+    if (list->primitive == KQ_PRIMITIVE_U32_DIVIDE) {
+        add_powers(list);
+        return;
+    }
     for (unsigned i = 0; i < 2 * SPECIALS; i++) {
         bool has_two = primitives[list->primitive].operands == 2;
         for (unsigned j = 0; j < (has_two ? 2u * SPECIALS : 1u); j++) {
@@ -156,6 +175,175 @@ static void add_ties(items *list, uint64_t *state, uint32_t draws)
     }
 }
 
+// --- Operands whose exact result lies halfway between two, the even one below, but for one bit
+// far down: lost, it makes the result the even one. An f32's significand has 24 bits, the last of
+// which is one place.
+
+static uint32_t draw_f32(uint64_t *state, uint32_t exponent, uint32_t significand)
+{
+    return ((uint32_t)draw(state) & 0x80000000) | exponent << 23 | (significand & 0x7FFFFF);
+}
+
+static uint32_t inverse_of_odd(uint32_t x)
+{
+    uint32_t inverse = x;  // three bits are right, then twice as many each time
+    for (int step = 0; step < 4; step++) {
+        inverse *= 2 - x * inverse;
+    }
+    return inverse;
+}
+
+// Of `places` that don't fit, the first is set and the one `low` above the last, and the place
+// above is not.
+static uint32_t draw_halfway(uint64_t *state, unsigned places, unsigned low)
+{
+    uint32_t bits = (uint32_t)draw(state) & 0xFFFFFF;
+    bits = bits >> places >> 1 << 1 << places;
+    return 0x800000 | bits | (uint32_t)1 << (places - 1) | (uint32_t)1 << low;
+}
+
+// Two significands whose product or quotient has its first bit where both exponents say, or one
+// below: with moderate exponents, or so that the result is subnormal and loses `below` places more.
+static void add_f32(items *list, uint64_t *state, uint32_t x, uint32_t y, unsigned below)
+{
+    bool is_product = list->primitive == KQ_PRIMITIVE_F32_MULTIPLY;
+    uint32_t carry = is_product && (uint64_t)x * y >> 47 != 0;
+    uint32_t borrow = !is_product && x < y;
+    uint32_t a = 40 + draw_below(state, 30);
+    // The exponent of the result is 1 - below, or a normal one.
+    uint32_t b = is_product ? 128 - below - a - carry : a + 126 + below - borrow;
+    if (below == 0) {
+        b = is_product ? b + 100 : b - 50;
+    }
+    a = draw_f32(state, a, x);
+    b = draw_f32(state, b, y);
+    add(list, a, b);
+}
+
+// A product of 47 or 48 bits, of which 23 or 24 don't fit, and `below` more.
+static void add_sticky_product(items *list, uint64_t *state, unsigned places, unsigned low,
+                               unsigned below)
+{
+    const uint32_t halves = (uint32_t)1 << below >> 1;
+    uint32_t end = (uint32_t)1 << low | (below == 0 ? (uint32_t)1 << (places - 1) : 0);
+    for (;;) {
+        uint32_t x = ((uint32_t)draw(state) & 0xFFFFFF) | 0x800001;
+        uint32_t y = inverse_of_odd(x) * end;
+        y = places == 24 ? y & 0xFFFFFF : (y & 0x7FFFFF) | 0x800000;
+        uint64_t product = (uint64_t)x * y;
+        if (y >> 23 == 1 && product >> 47 == places - 23 &&
+            (product >> places & (((uint64_t)2 << below) - 1)) == halves) {
+            add_f32(list, state, x, y, below);
+            return;
+        }
+    }
+}
+
+// a * 2^places = b * quotient + remainder: a quotient of 25 bits, of which one doesn't fit, and
+// `below` more, and a remainder of about b >> low.
+static void add_sticky_quotient(items *list, uint64_t *state, unsigned places, unsigned low,
+                                unsigned below)
+{
+    const uint32_t end = ((uint32_t)4 << below) - 1;
+    for (;;) {
+        uint32_t b = ((uint32_t)draw(state) & 0xFFFFFF) | 0x800001;
+        uint32_t remainder = (b >> low & ~end) | ((0 - (b << below)) & end);
+        uint32_t quotient = 0 - remainder * inverse_of_odd(b);
+        quotient = places == 24 ? (quotient & 0xFFFFFF) | 0x1000000 : quotient & 0x1FFFFFF;
+        uint64_t a = ((uint64_t)b * quotient + remainder) >> places;
+        if (quotient >> 24 == 1 && a >> 23 == 1) {
+            add_f32(list, state, (uint32_t)a, b, below);
+            return;
+        }
+    }
+}
+
+// The sum of a significand and one `apart` places further down, or their difference.
+static void add_sticky_sum(items *list, uint64_t *state, unsigned apart, uint32_t x, uint32_t y,
+                           bool is_difference)
+{
+    uint32_t exponent = 30 + draw_below(state, 200);
+    uint32_t a = draw_f32(state, exponent, x);
+    uint32_t b = (a & 0x80000000) | (exponent - apart) << 23 | (y & 0x7FFFFF);
+    b ^= is_difference ? 0x80000000 : 0;
+    uint32_t swap = draw(state) & 1 ? a ^ b : 0;
+    a ^= swap;
+    b ^= swap;
+    add(list, a, list->primitive == KQ_PRIMITIVE_F32_SUBTRACT ? b ^ 0x80000000 : b);
+}
+
+// What of the second doesn't fit is all that doesn't; or one place more, where the sum has a bit
+// more than its first operand; or one less, where the difference has one less.
+static void add_sticky_sums(items *list, uint64_t *state, unsigned places, unsigned low)
+{
+    uint32_t y = draw_halfway(state, places, low);
+    uint32_t x = 0x800000 | ((uint32_t)draw(state) & 0x3FFFFE);
+    uint32_t odd = y >> places & 1;
+    add_sticky_sum(list, state, places, x | odd, y, false);
+    add_sticky_sum(list, state, places, x | 0x400000 | odd, y, true);
+    if (odd == 0) {
+        add_sticky_sum(list, state, places + 1, 0x800000, y, true);
+    }
+    if (places < 23) {
+        y = ((y >> places & ~(uint32_t)3) | 2) << places | (uint32_t)1 << low;
+        add_sticky_sum(list, state, places, 0xFFFFFF, y, false);
+    }
+}
+
+static void add_sticky_i32(items *list, uint64_t *state, unsigned places, unsigned low)
+{
+    uint32_t a = (0x800000 | ((uint32_t)draw(state) & 0x7FFFFE)) << places;
+    a |= (uint32_t)1 << (places - 1) | (uint32_t)1 << low;
+    add(list, draw(state) & 1 ? 0 - a : a, 0);
+}
+
+// Every place of the bit for every number of places that don't fit, so often that there are as many
+// operands as draws.
+static void add_sticky(items *list, uint64_t *state, uint32_t draws)
+{
+    while (list->count < draws) {
+        for (unsigned places = 2; places <= 25; places++) {
+            for (unsigned low = 0; low + 1 < places && low < 23; low++) {
+                bool is_product = list->primitive == KQ_PRIMITIVE_F32_MULTIPLY;
+                bool is_quotient = list->primitive == KQ_PRIMITIVE_F32_DIVIDE;
+                if (list->primitive == KQ_PRIMITIVE_I32_TO_F32) {
+                    if (places < 8) {
+                        add_sticky_i32(list, state, places, low);
+                    }
+                } else if (is_product || is_quotient) {
+                    // More are shown by a power of two alone, which is all the second may be.
+                    for (unsigned below = 0; below <= 8; below++) {
+                        if (is_product && (places == 23 || places == 24)) {
+                            add_sticky_product(list, state, places, low, below);
+                        }
+                        if (is_quotient && places >= 24) {
+                            add_sticky_quotient(list, state, places, low + 1, below);
+                        }
+                    }
+                    // Of 24 places that don't fit the first is the significand's own.
+                    if (places < 23 || places == 24) {
+                        add_f32(list, state, draw_halfway(state, places, low), 0x800000, places);
+                    }
+                } else if (places < 25) {
+                    add_sticky_sums(list, state, places, low);
+                }
+            }
+        }
+    }
+}
+
+// Multiples above 2^24, which a division in f32 rounds.
+static void add_multiples(items *list, uint64_t *state, uint32_t draws)
+{
+    for (uint32_t k = 0; k < draws; k++) {
+        uint64_t random = draw(state);
+        uint32_t b = (uint32_t)random >> (random >> 32) % 32 | (uint32_t)1 << (random >> 40) % 4;
+        uint32_t most = 0xFFFFFFFE / b, least = 0x01000000 / b + 1;
+        uint32_t quotient = least < most ? least + draw_below(state, most - least) : most;
+        add(list, quotient * b + k % 3 - 1, b);
+    }
+}
+
 // Every half from beyond one end of i8 to beyond the other, and its neighbours, which are no halves
 // but become some, or whole, where they are rounded on the way.
 static void add_halves(items *list)
@@ -198,6 +386,9 @@ static void add_drawn(items *list, operand_class class, uint64_t *state, uint32_
             b = with_exponent(b, ((a >> 23) & 255) - (b >> 3) % 2);
         } else if (list->primitive == KQ_PRIMITIVE_DOT4) {
             a &= 0x0F0F0F0F;
+        } else if (list->primitive == KQ_PRIMITIVE_U32_DIVIDE) {
+            b >>= more % 32;
+            b = b != 0 ? b : a | 1;
         }
         add(list, a, b);
     }
@@ -256,6 +447,10 @@ item *primitive_items(uint32_t primitive, operand_class class, uint64_t seed, ui
         add_walk(&list);
     } else if (class == CLASS_TIES && primitive == KQ_PRIMITIVE_F32_TO_I8) {
         add_halves(&list);
+    } else if (class == CLASS_STICKY) {
+        add_sticky(&list, &state, draws);
+    } else if (class == CLASS_MULTIPLES) {
+        add_multiples(&list, &state, draws);
     } else if (class == CLASS_TIES) {
         add_ties(&list, &state, draws);
     } else {

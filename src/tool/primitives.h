@@ -21,6 +21,8 @@ typedef enum operand_class {
     CLASS_TIES,          // halfway between two results, and just beside
     CLASS_CANCELLATION,  // differences of near numbers
     CLASS_WALK,          // every bit alone, set among zeros and clear among ones
+    CLASS_STICKY,        // halfway but for one single bit far below, of each place
+    CLASS_MULTIPLES,     // of the second operand, and one beside
     CLASS_COUNT,
 } operand_class;
 

@@ -1,0 +1,237 @@
+// Large numbers: strides and steps past 16 and 24 bits, dots of many records, many blocks and dots.
+// All operands are drawn, and what must come out is what the reference makes of them.
+#include "bytes.h"
+#include "cases.h"
+#include "draws.h"
+
+#include "../params.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { SEED = 1 };
+enum { ORDINARY = 3 };  // of draw_lhs and draw_rhs
+
+// So much work a submission that nothing is cut.
+static const uint64_t AT_ONCE = (uint64_t)1 << 40;
+
+// --- Dots of drawn records
+
+// The first record of an operand of dot (i, j): each dot begins one further on, where it has an
+// operand of its own.
+static size_t first_record(const uint64_t step[2], uint32_t inner, uint32_t i, uint32_t j)
+{
+    return (step[0] != 0 ? i : 0) + (size_t)(step[1] != 0 ? inner : 0) * j;
+}
+
+// Term g + half is term g with the other sign. Of twice so many nothing is left but what rounding
+// did on the way, so another order is another result.
+static void draw_records(size_t count, size_t half, uint8_t *lhs, uint8_t *rhs)
+{
+    uint64_t state = SEED;
+    for (size_t g = 0; g < count; g++) {
+        uint8_t *left = lhs + g * KQ_Q4_K_BYTES, *right = rhs + g * KQ_Q8_K_BYTES;
+        if (g < half) {
+            draw_lhs(&state, ORDINARY, left);
+            draw_rhs(&state, ORDINARY, right);
+        } else {
+            memcpy(left, left - half * KQ_Q4_K_BYTES, KQ_Q4_K_BYTES);
+            memcpy(right, right - half * KQ_Q8_K_BYTES, KQ_Q8_K_BYTES);
+            right[3] ^= 0x80;
+        }
+    }
+}
+
+static bool build_drawn(const case_list *list, const test_case *test, target *reference,
+                        trial *trial, const char **reason)
+{
+    const kq_repeat *repeat = &test->layout.repeat;
+    const uint32_t inner = repeat->count[0];
+    const size_t records = test->G + (size_t)layout_dots(&test->layout) - 1;
+    uint8_t *lhs = allocate(records, KQ_Q4_K_BYTES);
+    uint8_t *rhs = allocate(records, KQ_Q8_K_BYTES);
+    draw_records(records, test->G >= KQ_PAIRWISE_CHUNK ? test->G / 2 : records, lhs, rhs);
+    trial_lay_out(trial, KQ_OP_QUANTIZED_DOT, test->G, &test->layout, case_poison(list, test));
+    for (uint32_t j = 0; j < repeat->count[1]; j++) {
+        for (uint32_t i = 0; i < inner; i++) {
+            trial_put(trial, OPERAND_LHS, i, j,
+                      lhs + first_record(repeat->lhs_step, inner, i, j) * KQ_Q4_K_BYTES);
+            trial_put(trial, OPERAND_RHS, i, j,
+                      rhs + first_record(repeat->rhs_step, inner, i, j) * KQ_Q8_K_BYTES);
+        }
+    }
+    free(lhs);
+    free(rhs);
+    return case_expect_reference(trial, reference, reason);
+}
+
+// Packed dots, each of which has the records of the one before but its first, and a new last one;
+// where is_shared, all have the same rhs.
+static layout sliding(uint32_t inner, uint32_t outer, bool is_shared)
+{
+    layout layout = {
+        .has_repeat = true,
+        .repeat = {.count = {inner, outer},
+                   .lhs_step = {KQ_Q4_K_BYTES, KQ_Q4_K_BYTES * (uint64_t)inner},
+                   .result_step = {4, 4 * (uint64_t)inner}},
+    };
+    if (!is_shared) {
+        layout.repeat.rhs_step[0] = KQ_Q8_K_BYTES;
+        layout.repeat.rhs_step[1] = KQ_Q8_K_BYTES * (uint64_t)inner;
+    }
+    return layout;
+}
+
+static test_case *add_long(case_list *list, uint32_t inner, uint32_t outer, uint32_t G,
+                           bool is_shared)
+{
+    test_case *test = case_add(list, KQ_OP_QUANTIZED_DOT, build_drawn,
+                               "long-%s%" PRIu32 "x%" PRIu32 "-of-%" PRIu32,
+                               is_shared ? "shared-rhs-" : "", inner, outer, G);
+    test->layout = sliding(inner, outer, is_shared);
+    test->G = G;
+    test->cut_work = CASE_CUT_WORK + (uint64_t)inner * outer * G / 10;
+    return test;
+}
+
+// --- Far apart
+
+enum { FAR_G = 3 };
+
+// A few dots, one stride or step of which is `far`; enough to share a workgroup where is_shared.
+static layout far_dots(bool is_shared, bool is_outer)
+{
+    // A far step is taken twice.
+    uint32_t many = is_shared ? 11 : 2;
+    return is_outer ? sliding(many, 3, is_shared) : sliding(3, many, is_shared);
+}
+
+static void add_far_dot(case_list *list, const char *what, bool is_shared, uint64_t far,
+                        const layout *layout)
+{
+    test_case *test = case_add(list, KQ_OP_QUANTIZED_DOT, build_drawn, "%s%s-%" PRIu64,
+                               is_shared ? "shared-rhs-" : "", what, far);
+    test->layout = *layout;
+    test->G = FAR_G;
+}
+
+static void add_far_dots(case_list *list, uint64_t far)
+{
+    static const char *const steps[2][3] = {
+        {"lhs-inner-step", "rhs-inner-step", "result-inner-step"},
+        {"lhs-outer-step", "rhs-outer-step", "result-outer-step"},
+    };
+    static const char *const strides[] = {"lhs-stride", "rhs-stride"};
+    for (unsigned shared = 0; shared < 2; shared++) {
+        for (unsigned operand = OPERAND_LHS; operand <= OPERAND_RHS; operand++) {
+            layout layout = far_dots(shared, false);
+            layout.views[operand].stride = far;
+            add_far_dot(list, strides[operand], shared, far, &layout);
+        }
+        for (unsigned outer = 0; outer < 2; outer++) {
+            for (unsigned operand = OPERAND_LHS; operand <= OPERAND_OUT; operand++) {
+                layout layout = far_dots(shared, outer);
+                kq_repeat *repeat = &layout.repeat;
+                uint64_t *step = operand == OPERAND_LHS   ? repeat->lhs_step
+                                 : operand == OPERAND_RHS ? repeat->rhs_step
+                                                          : repeat->result_step;
+                if (step[outer] == 0) {
+                    continue;  // it is shared
+                }
+                uint64_t bytes = operand_bytes(KQ_OP_QUANTIZED_DOT, operand);
+                step[1 - outer] = operand == OPERAND_OUT ? bytes : FAR_G * bytes;
+                step[outer] = far;
+                add_far_dot(list, steps[outer][operand], shared, far, &layout);
+            }
+        }
+    }
+}
+
+// --- Blocks
+
+static bool build_blocks(const case_list *list, const test_case *test, target *reference,
+                         trial *trial, const char **reason)
+{
+    uint8_t *values = allocate(test->G, KQ_BLOCK_BYTES);
+    draw_values(SEED, test->G, values);
+    trial_lay_out(trial, KQ_OP_QUANTIZE, test->G, &test->layout, case_poison(list, test));
+    trial_put(trial, OPERAND_VALUES, 0, 0, values);
+    free(values);
+    return case_expect_reference(trial, reference, reason);
+}
+
+static void add_far_blocks(case_list *list, uint64_t far, uint64_t far_value)
+{
+    enum { BLOCKS = 3 };
+    const struct {
+        const char *what;
+        uint64_t far;
+        kq_view values, records;
+    } cases[] = {
+        {"values-stride", far, {.stride = far}, {0}},
+        {"records-stride", far, {0}, {.stride = far}},
+        {"value-stride", far_value, {.stride = 4, .value_stride = far_value}, {0}},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        test_case *test = case_add(list, KQ_OP_QUANTIZE, build_blocks, "%s-%" PRIu64, cases[k].what,
+                                   cases[k].far);
+        test->layout.views[OPERAND_VALUES] = cases[k].values;
+        test->layout.views[OPERAND_OUT] = cases[k].records;
+        test->G = BLOCKS;
+    }
+}
+
+// Each block has the values of the one before but its first, and a new last one.
+static bool build_sliding_blocks(const case_list *list, const test_case *test, target *reference,
+                                 trial *trial, const char **reason)
+{
+    const uint32_t drawn = test->G / KQ_BLOCK + 2;
+    uint8_t *values = allocate(drawn, KQ_BLOCK_BYTES);
+    draw_values(SEED, drawn, values);
+    trial_lay_out(trial, KQ_OP_QUANTIZE, test->G, &test->layout, case_poison(list, test));
+    memcpy(trial->before[trial->buffer_of[OPERAND_VALUES]] +
+               trial->layout.views[OPERAND_VALUES].offset,
+           values, 4 * ((size_t)test->G + KQ_BLOCK - 1));
+    free(values);
+    return case_expect_reference(trial, reference, reason);
+}
+
+static test_case *add_many_blocks(case_list *list, uint32_t G, const char *suffix)
+{
+    test_case *test =
+        case_add(list, KQ_OP_QUANTIZE, build_sliding_blocks, "many-%" PRIu32 "%s", G, suffix);
+    test->layout.views[OPERAND_VALUES].stride = 4;
+    test->G = G;
+    test->cut_work = CASE_CUT_WORK + (uint64_t)16 * G / 7;
+    return test;
+}
+
+// --- The list
+
+void cases_add_large(case_list *list)
+{
+    add_far_dots(list, 300007);
+    add_far_blocks(list, 300007, 70004);
+    add_many_blocks(list, 9000, "");
+    add_long(list, 2, 1, 702, false);
+    add_long(list, 33, 1, 702, true);
+    // An odd number of chunks, so that backwards they make other pairs.
+    add_long(list, 2, 1, 36 * KQ_PAIRWISE_CHUNK + 78, false);
+    // More records than one dispatch of the sequential fold takes.
+    add_long(list, 2, 1, KQ_SEQUENTIAL_STEPS + 32, false);
+}
+
+void cases_add_larger(case_list *list)
+{
+    add_far_dots(list, ((uint64_t)1 << 24) + 300007);
+    // Further apart 256 values don't fit a binding.
+    add_far_blocks(list, ((uint64_t)1 << 24) + 300007, 400004);
+    // A workgroup takes 4 blocks; 65,535 workgroups are the least that Vulkan allows in x.
+    add_many_blocks(list, 300000, "-at-once")->layout.work = AT_ONCE;
+    add_long(list, 1, 3, KQ_SEQUENTIAL_STEPS + 2, false);
+    add_long(list, 2, 1, 40000, false);
+    add_long(list, 3, 1, 40000, false);
+    add_long(list, 2, 1, 70000, false);
+    add_long(list, 1, 3, 70000, false);
+    add_long(list, 33, 1, 33000, true)->layout.work = AT_ONCE;
+}
