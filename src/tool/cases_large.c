@@ -96,54 +96,86 @@ static test_case *add_long(case_list *list, uint32_t inner, uint32_t outer, uint
 
 // --- Far apart
 
-enum { FAR_G = 3 };
+enum { FAR_G = 3, MOST_BYTES = 100000000 };
 
-// A few dots, one stride or step of which is `far`; enough to share a workgroup where is_shared.
-static layout far_dots(bool is_shared, bool is_outer)
+// Kernels read operands in ways of their own where dots enough share rhs, or go over lhs and rhs in
+// two loops, and where lhs is aligned.
+static const struct {
+    const char *name;
+    uint32_t many;  // of the loop whose step is not far
+    bool is_shared, is_aligned, has_columns;
+} kinds[] = {
+    {"", 2, false, false, false},
+    {"shared-rhs-", 11, true, false, false},
+    {"aligned-shared-rhs-", 11, true, true, false},
+    {"aligned-columns-", 35, false, true, true},
+};
+
+enum { KINDS = sizeof kinds / sizeof kinds[0] };
+
+// A few dots; the loop whose step is far, or the outer one, is short.
+static layout far_dots(unsigned kind, bool is_outer)
 {
-    // A far step is taken twice.
-    uint32_t many = is_shared ? 11 : 2;
-    return is_outer ? sliding(many, 3, is_shared) : sliding(3, many, is_shared);
+    const uint32_t many = kinds[kind].many;
+    layout layout = is_outer || kinds[kind].has_columns ? sliding(many, 3, kinds[kind].is_shared)
+                                                        : sliding(3, many, kinds[kind].is_shared);
+    layout.views[OPERAND_LHS].offset = kinds[kind].is_aligned ? 0 : 1;
+    if (kinds[kind].has_columns) {
+        layout.repeat.lhs_step[1] = 0;
+        layout.repeat.rhs_step[0] = 0;
+    }
+    return layout;
 }
 
-static void add_far_dot(case_list *list, const char *what, bool is_shared, uint64_t far,
+static void add_far_dot(case_list *list, const char *what, unsigned kind, uint64_t far,
                         const layout *layout)
 {
     test_case *test = case_add(list, KQ_OP_QUANTIZED_DOT, build_drawn, "%s%s-%" PRIu64,
-                               is_shared ? "shared-rhs-" : "", what, far);
+                               kinds[kind].name, what, far);
     test->layout = *layout;
     test->G = FAR_G;
 }
 
-static void add_far_dots(case_list *list, uint64_t far)
+static void add_far_steps(case_list *list, unsigned kind, uint64_t far)
 {
-    static const char *const steps[2][3] = {
+    static const char *const steps[2][OPERANDS] = {
         {"lhs-inner-step", "rhs-inner-step", "result-inner-step"},
         {"lhs-outer-step", "rhs-outer-step", "result-outer-step"},
     };
-    static const char *const strides[] = {"lhs-stride", "rhs-stride"};
-    for (unsigned shared = 0; shared < 2; shared++) {
-        for (unsigned operand = OPERAND_LHS; operand <= OPERAND_RHS; operand++) {
-            layout layout = far_dots(shared, false);
-            layout.views[operand].stride = far;
-            add_far_dot(list, strides[operand], shared, far, &layout);
-        }
-        for (unsigned outer = 0; outer < 2; outer++) {
-            for (unsigned operand = OPERAND_LHS; operand <= OPERAND_OUT; operand++) {
-                layout layout = far_dots(shared, outer);
-                kq_repeat *repeat = &layout.repeat;
-                uint64_t *step = operand == OPERAND_LHS   ? repeat->lhs_step
-                                 : operand == OPERAND_RHS ? repeat->rhs_step
-                                                          : repeat->result_step;
-                if (step[outer] == 0) {
-                    continue;  // it is shared
-                }
-                uint64_t bytes = operand_bytes(KQ_OP_QUANTIZED_DOT, operand);
-                step[1 - outer] = operand == OPERAND_OUT ? bytes : FAR_G * bytes;
-                step[outer] = far;
-                add_far_dot(list, steps[outer][operand], shared, far, &layout);
+    for (unsigned outer = 0; outer < 2; outer++) {
+        // Where results lie is the same to all kinds.
+        unsigned end = kind == 0 ? OPERANDS : OPERAND_OUT;
+        for (unsigned operand = OPERAND_LHS; operand < end; operand++) {
+            layout layout = far_dots(kind, outer);
+            kq_repeat *repeat = &layout.repeat;
+            uint64_t *step = operand == OPERAND_LHS   ? repeat->lhs_step
+                             : operand == OPERAND_RHS ? repeat->rhs_step
+                                                      : repeat->result_step;
+            // None that is shared, and no more than a binding holds.
+            if (step[outer] == 0 || far * (repeat->count[outer] - 1) > MOST_BYTES) {
+                continue;
             }
+            uint64_t bytes = operand_bytes(KQ_OP_QUANTIZED_DOT, operand);
+            if (step[1 - outer] != 0) {
+                step[1 - outer] = operand == OPERAND_OUT ? bytes : FAR_G * bytes;
+            }
+            step[outer] = far;
+            add_far_dot(list, steps[outer][operand], kind, far, &layout);
         }
+    }
+}
+
+static void add_far_dots(case_list *list, uint64_t far)
+{
+    static const char *const strides[] = {"lhs-stride", "rhs-stride"};
+    for (unsigned kind = 0; kind < KINDS; kind++) {
+        uint64_t rounded = kinds[kind].is_aligned ? far / 16 * 16 : far;
+        for (unsigned operand = OPERAND_LHS; operand <= OPERAND_RHS; operand++) {
+            layout layout = far_dots(kind, false);
+            layout.views[operand].stride = rounded;
+            add_far_dot(list, strides[operand], kind, rounded, &layout);
+        }
+        add_far_steps(list, kind, rounded);
     }
 }
 
