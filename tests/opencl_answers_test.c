@@ -212,8 +212,9 @@ static void test_wrong_kernels(void **state)
     static const struct {
         const char *kernel, *text, *as, *step;
     } faults[] = {
-        {"primitive", "0x38000000u", "0x37800000u", "f16 to f32"},
+        {"primitive", "h & 0x3FFu", "h & 0x1FFu", "f16 to f32"},
         {"primitive", "no such text", "and no fault", NULL},
+        {"primitive", "kq_f32_add(a, b ^ ", "kq_f32_add(a, b & ", "f32 subtract"},
         {"primitive", "i < 27u", "i < 26u", "f32 divide"},
         {"quantize", "0xC2FE0000u", "0xC2FC0000u", "quantize"},
         {"quantized_dot_pairwise", "? x - y : x + y", "? x - y : x - y", "pairwise dot"},
