@@ -135,7 +135,7 @@ static const fault faults[] = {
     {"primitive.base", 12, 14, 0, "key of an extreme"},
     {"quantize.base", 0xC2FE0000, 0xC2FC0000, 0, "quantize"},  // -127
     {"quantized_dot_terms.base", 0x30303030, 0x30303010, 0, "sequential dot"},
-    {"quantized_dot_sequential.base", 0x7FFFFF, 0x3FFFFF, 0, "sequential dot"},  // the significand
+    {"quantized_dot_sequential.base", 0x7FFFFF, 0x3FFFFF, 0, "repeat of dots"},  // the significand
     {"quantized_dot_pairwise.base", 0x7FFFFF, 0x3FFFFF, 0, "pairwise dot"},
     {"quantized_dot_terms_shared.base", 0x30303030, 0x30303010, 0, "dots of shared records"},
     {"quantized_dot_terms_shared.aligned", 0x30303030, 0x30303010, 0, "dots of shared records"},
