@@ -9,34 +9,26 @@ _Static_assert(sizeof(kq_dot_params) <= 128 && sizeof(kq_quantize_params) <= siz
 
 const char *const kq_kernel_names[KQ_KERNEL_COUNT] = {
     [KQ_KERNEL_QUANTIZE] = "quantize.base",
-    [KQ_KERNEL_QUANTIZE_CPU] = "quantize.cpu",
     [KQ_KERNEL_DOT_TERMS] = "quantized_dot_terms.base",
     [KQ_KERNEL_DOT_TERMS_COLUMNS] = "quantized_dot_terms.columns",
-    [KQ_KERNEL_DOT_TERMS_CPU] = "quantized_dot_terms.cpu",
     [KQ_KERNEL_DOT_TERMS_SHARED] = "quantized_dot_terms_shared.base",
     [KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED] = "quantized_dot_terms_shared.aligned",
     [KQ_KERNEL_DOT_TERMS_SHARED_PACKED] = "quantized_dot_terms_shared.packed",
     [KQ_KERNEL_DOT_SEQUENTIAL] = "quantized_dot_sequential.base",
-    [KQ_KERNEL_DOT_SEQUENTIAL_CPU] = "quantized_dot_sequential.cpu",
     [KQ_KERNEL_DOT_PAIRWISE] = "quantized_dot_pairwise.base",
     [KQ_KERNEL_PRIMITIVE] = "primitive.base",
 };
 
 kq_op kq_kernel_op(unsigned kernel)
 {
-    return kernel == KQ_KERNEL_QUANTIZE || kernel == KQ_KERNEL_QUANTIZE_CPU ? KQ_OP_QUANTIZE
-           : kernel == KQ_KERNEL_PRIMITIVE                                  ? KQ_OP_SELF_TEST
-                                                                            : KQ_OP_QUANTIZED_DOT;
+    return kernel == KQ_KERNEL_QUANTIZE    ? KQ_OP_QUANTIZE
+           : kernel == KQ_KERNEL_PRIMITIVE ? KQ_OP_SELF_TEST
+                                           : KQ_OP_QUANTIZED_DOT;
 }
 
 bool kq_kernel_is_variant(unsigned kernel)
 {
     return strcmp(strchr(kq_kernel_names[kernel], '.'), ".base") != 0;
-}
-
-bool kq_kernel_is_for_cpus(unsigned kernel)
-{
-    return strcmp(strchr(kq_kernel_names[kernel], '.'), ".cpu") == 0;
 }
 
 const char *kq_kernel_stem(unsigned kernel, char stem[KQ_STEM_BYTES])
@@ -483,11 +475,6 @@ static uint64_t terms(const kq_plan *plan, kq_step *step)
 {
     const kq_dot_params *p = &plan->dot;
     const bool aligned = has_aligned_lhs(p);
-    if (has_variant(plan, KQ_KERNEL_DOT_TERMS_CPU)) {
-        step->kernel = KQ_KERNEL_DOT_TERMS_CPU;
-        return ceil_div(p->inner, KQ_CPU_LANES) * ceil_div(p->dots / p->inner, KQ_COLUMNS) *
-               ceil_div(p->G, KQ_CPU_RECORDS);
-    }
     if (shares_rhs(p->dots, p->rhs_inner_step, p->rhs_outer_step)) {
         step->kernel = aligned && has_variant(plan, KQ_KERNEL_DOT_TERMS_SHARED_PACKED)
                            ? KQ_KERNEL_DOT_TERMS_SHARED_PACKED
@@ -504,23 +491,15 @@ static uint64_t terms(const kq_plan *plan, kq_step *step)
     return terms_groups(false, p->dots, p->G);
 }
 
-// Whether the sequential fold has sixteen dots to do at once, and does.
-static bool has_side_by_side(const kq_plan *plan)
-{
-    return plan->dot.dots >= KQ_CPU_LANES && has_variant(plan, KQ_KERNEL_DOT_SEQUENTIAL_CPU);
-}
-
 kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
 {
     kq_step step = {0};
     uint64_t groups;
     if (plan->op == KQ_OP_QUANTIZE) {
-        bool for_cpus = has_variant(plan, KQ_KERNEL_QUANTIZE_CPU);
-        step.kernel = for_cpus ? KQ_KERNEL_QUANTIZE_CPU : KQ_KERNEL_QUANTIZE;
+        step.kernel = KQ_KERNEL_QUANTIZE;
         step.params_bytes = sizeof plan->quantize;
         memcpy(step.params, &plan->quantize, sizeof plan->quantize);
-        groups =
-            ceil_div(plan->quantize.G, for_cpus ? KQ_CPU_LANES : KQ_LANES / KQ_LANES_PER_BLOCK);
+        groups = ceil_div(plan->quantize.G, KQ_LANES / KQ_LANES_PER_BLOCK);
     } else if (plan->op == KQ_OP_SELF_TEST) {
         step.kernel = KQ_KERNEL_PRIMITIVE;
         step.params_bytes = sizeof plan->primitive;
@@ -534,9 +513,7 @@ kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
         } else {
             // With G = 0 the sequential fold alone writes +0, whatever the order.
             bool pairwise = plan->order == KQ_ORDER_PAIRWISE && p.G > 0;
-            step.kernel = pairwise                 ? KQ_KERNEL_DOT_PAIRWISE
-                          : has_side_by_side(plan) ? KQ_KERNEL_DOT_SEQUENTIAL_CPU
-                                                   : KQ_KERNEL_DOT_SEQUENTIAL;
+            step.kernel = pairwise ? KQ_KERNEL_DOT_PAIRWISE : KQ_KERNEL_DOT_SEQUENTIAL;
             groups = pairwise ? pairwise_fold(plan, index - 1, &p)
                               : sequential_fold(plan, p.G > 0 ? index - 1 : 0, &p);
         }

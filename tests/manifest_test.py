@@ -58,17 +58,14 @@ class Installed:
         return [names[i] for i in range(len(names))]
 
     @functools.cache
-    def source(self, name, entry_point):
-        """Local size and arguments of a kernel of an OpenCL C file; None if it has none of that name."""
+    def source(self, name):
+        """Name, local size and arguments of the kernel of an OpenCL C file."""
         text = run('clang-14', '-E', '-P', '-x', 'cl', '-cl-std=CL1.2', str(self.folder / name))
-        kernels = re.findall(
+        kernel, = re.findall(
             r'__attribute__\(\(reqd_work_group_size\((.*?)\)\)\)\s*kernel void (\w+)\((.*?)\)',
             text.stdout, re.S)
-        for sizes, found, arguments in kernels:
-            if found == entry_point:
-                size = [int(n.strip().rstrip('u')) for n in sizes.split(',')]
-                return size, [argument.split() for argument in arguments.split(',')]
-        return None
+        size = [int(n.strip().rstrip('u')) for n in kernel[0].split(',')]
+        return kernel[1], size, [argument.split() for argument in kernel[2].split(',')]
 
 
 def arguments_of(kernel):
@@ -153,11 +150,9 @@ def check_arguments(module, kernel, file):
 
 
 def check_source(installed, kernel, file):
-    found = installed.source(file['file'], file['entry_point'])
-    if found is None:
-        yield f'entry point {file["entry_point"]}, which the source has not'
-        return
-    size, arguments = found
+    name, size, arguments = installed.source(file['file'])
+    if name != file['entry_point']:
+        yield f'entry point {file["entry_point"]} of the source, but it is {name}'
     if size != kernel['local_size']:
         yield f'local size {kernel["local_size"]} of the source, but it is {size}'
     expected = []
@@ -183,7 +178,7 @@ def check_kernel(installed, kernel):
             continue
         if installed.digest(file['file']) != file['sha256']:
             yield f'digest of {file["file"]}'
-        check = check_source if key in ('opencl_source', 'opencl_cpu') else check_module
+        check = check_source if key == 'opencl_source' else check_module
         for fault in check(installed, kernel, file):
             yield f'{file["file"]}: {fault}'
     params = {param['name'] for param in kernel['params']}

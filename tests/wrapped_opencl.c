@@ -197,12 +197,6 @@ static bool shown_number(cl_device_info info, void *value, size_t *bytes)
         from =
             wrapped_current->max_mem_alloc_size != 0 ? &wrapped_current->max_mem_alloc_size : NULL;
         break;
-    case CL_DEVICE_NATIVE_VECTOR_WIDTH_CHAR:
-        *bytes = sizeof wrapped_current->native_vector_width_char;
-        from = wrapped_current->native_vector_width_char != 0
-                   ? &wrapped_current->native_vector_width_char
-                   : NULL;
-        break;
     case CL_DEVICE_LOCAL_MEM_SIZE:
         *bytes = sizeof wrapped_current->local_mem_size;
         from = wrapped_current->local_mem_size != 0 ? &wrapped_current->local_mem_size : NULL;
