@@ -233,8 +233,8 @@ static void opencl_close(kq_device *device)
     free(d);
 }
 
-static kq_result create_pack(const kq_device *device, uint32_t ops, uint32_t without,
-                             kq_opencl **pack)
+static kq_result opencl_create_pack(const kq_device *device, uint32_t ops, uint32_t without,
+                                    kq_opencl **pack)
 {
     const opencl_device *d = device->self;
     const kq_opencl_params params = {
@@ -248,14 +248,14 @@ static kq_result create_pack(const kq_device *device, uint32_t ops, uint32_t wit
 }
 
 // The kernels of an operation, compiled when it is first asked for; those of the self-test are all.
-static kq_result need_pack(const kq_device *device, kq_op op, kq_opencl **pack)
+static kq_result opencl_need_pack(const kq_device *device, kq_op op, kq_opencl **pack)
 {
     opencl_device *d = device->self;
     kq_op from = d->packs[KQ_OP_SELF_TEST] != NULL ? KQ_OP_SELF_TEST : op;
     uint32_t ops = op == KQ_OP_SELF_TEST ? device->ops : 1u << op;
     kq_result result = KQ_OK;
     if (d->packs[from] == NULL) {
-        result = create_pack(device, ops, device->without, &d->packs[from]);
+        result = opencl_create_pack(device, ops, device->without, &d->packs[from]);
     }
     *pack = d->packs[from];
     return result;
@@ -313,7 +313,7 @@ static void opencl_properties(const kq_device *device, kq_property_fn *fn, void 
         }
     }
     kq_opencl *all = NULL;
-    if (need_pack(device, KQ_OP_SELF_TEST, &all) == KQ_OK) {
+    if (opencl_need_pack(device, KQ_OP_SELF_TEST, &all) == KQ_OK) {
         fn(user, "program", kq_opencl_program_text(all));
     }
 }
@@ -369,7 +369,7 @@ static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *
     d->lookup = *lookup;
     // Whether the device will do, before anything is compiled.
     kq_opencl *none = NULL;
-    kq_result result = create_pack(device, 0, UINT32_MAX, &none);
+    kq_result result = opencl_create_pack(device, 0, UINT32_MAX, &none);
     kq_opencl_destroy(&none);
     return result;
 }
@@ -467,7 +467,7 @@ static void opencl_work_destroy(kq_device *device, void *work)
     free(w);
 }
 
-static kq_result need_scratch(kq_device *device, uint64_t bytes, opencl_work *w)
+static kq_result opencl_need_scratch(kq_device *device, uint64_t bytes, opencl_work *w)
 {
     const opencl_device *d = device->self;
     cl_mem memory = NULL;
@@ -512,7 +512,7 @@ static kq_result opencl_work_create(kq_device *device, bool is_kept, uint32_t co
     if (result == KQ_OK) {
         result = opencl_create_memory(device, sizeof(kq_status), &w->status);
     }
-    result = result != KQ_OK ? result : need_scratch(device, scratch_bytes, w);
+    result = result != KQ_OK ? result : opencl_need_scratch(device, scratch_bytes, w);
     if (result != KQ_OK) {
         opencl_work_destroy(device, w);
         return result;
@@ -532,12 +532,12 @@ static kq_result opencl_record(kq_device *device, void *work, uint32_t index,
         result = opencl_create_memory(device, KQ_BINDING_COUNT * device->capacity.stage_bytes,
                                       &w->stage);
     }
-    return result != KQ_OK ? result : need_scratch(device, piece->needs.scratch_bytes, w);
+    return result != KQ_OK ? result : opencl_need_scratch(device, piece->needs.scratch_bytes, w);
 }
 
 // Copies the runs of a staged operand, in order after all that was enqueued.
-static kq_result copy_runs(const kq_device *device, const opencl_work *w, const opencl_item *item,
-                           int role, bool is_input)
+static kq_result opencl_copy_runs(const kq_device *device, const opencl_work *w,
+                                  const opencl_item *item, int role, bool is_input)
 {
     const opencl_device *d = device->self;
     const kq_buffer *buffer = kq_operand_buffer(item->operation, role);
@@ -561,8 +561,8 @@ static kq_result copy_runs(const kq_device *device, const opencl_work *w, const 
 
 // Waits for all work; event is the kernels' last, or NULL. A driver may end a command with an error
 // and yet finish well. `so_far` goes before what is found here.
-static kq_result finish(const kq_device *device, cl_command_queue queue, cl_event event,
-                        kq_result so_far)
+static kq_result opencl_finish(const kq_device *device, cl_command_queue queue, cl_event event,
+                               kq_result so_far)
 {
     const opencl_device *d = device->self;
     cl_int status = CL_COMPLETE;
@@ -582,7 +582,7 @@ static kq_result finish(const kq_device *device, cl_command_queue queue, cl_even
     return status >= 0 ? KQ_OK : kq_cl_fail(&device->errors, "a kernel's execution", status);
 }
 
-static kq_opencl_view view_of(const opencl_work *w, const opencl_item *item, int role)
+static kq_opencl_view opencl_view_of(const opencl_work *w, const opencl_item *item, int role)
 {
     return (kq_opencl_view){kq_piece_memory(item->operation, item->piece, role, w->stage),
                             kq_piece_view(item->piece, role)};
@@ -594,13 +594,13 @@ static kq_result enqueue_quantize(const kq_device *device, const opencl_work *w,
     const opencl_device *d = device->self;
     const kq_opencl_quantize op = {
         .format = item->operation->format,
-        .values = view_of(w, item, KQ_VALUES),
-        .records = view_of(w, item, KQ_RECORDS),
+        .values = opencl_view_of(w, item, KQ_VALUES),
+        .records = opencl_view_of(w, item, KQ_RECORDS),
         .status = {.buffer = w->status},
     };
     kq_opencl *pack = NULL;
-    kq_result result = need_pack(device, KQ_OP_QUANTIZE, &pack);
-    result = result != KQ_OK ? result : copy_runs(device, w, item, KQ_VALUES, true);
+    kq_result result = opencl_need_pack(device, KQ_OP_QUANTIZE, &pack);
+    result = result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_VALUES, true);
     if (result == KQ_OK) {
         cl_int code = d->cl.clEnqueueWriteBuffer(w->queue, w->status, CL_TRUE, 0, sizeof *status,
                                                  status, 0, NULL, NULL);
@@ -610,7 +610,7 @@ static kq_result enqueue_quantize(const kq_device *device, const opencl_work *w,
     if (result == KQ_OK) {
         result = kq_opencl_quantize_enqueue(pack, &op, w->queue, 0, NULL, event);
     }
-    return result != KQ_OK ? result : copy_runs(device, w, item, KQ_RECORDS, false);
+    return result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_RECORDS, false);
 }
 
 static kq_result enqueue_dot(const kq_device *device, const opencl_work *w, const opencl_item *item,
@@ -624,8 +624,8 @@ static kq_result enqueue_dot(const kq_device *device, const opencl_work *w, cons
         .rhs_format = operation->rhs_format,
         .acc = operation->acc,
         .order = operation->order,
-        .lhs = view_of(w, item, KQ_LHS),
-        .rhs = view_of(w, item, KQ_RHS),
+        .lhs = opencl_view_of(w, item, KQ_LHS),
+        .rhs = opencl_view_of(w, item, KQ_RHS),
         .result = {kq_piece_memory(operation, piece, KQ_RESULT, w->stage),
                    piece->shape.extents[KQ_RESULT].offset},
         .scratch = {.buffer = w->scratch},
@@ -633,13 +633,13 @@ static kq_result enqueue_dot(const kq_device *device, const opencl_work *w, cons
         .part = &piece->shape.part,
     };
     kq_opencl *pack = NULL;
-    kq_result result = need_pack(device, KQ_OP_QUANTIZED_DOT, &pack);
-    result = result != KQ_OK ? result : copy_runs(device, w, item, KQ_LHS, true);
-    result = result != KQ_OK ? result : copy_runs(device, w, item, KQ_RHS, true);
+    kq_result result = opencl_need_pack(device, KQ_OP_QUANTIZED_DOT, &pack);
+    result = result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_LHS, true);
+    result = result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_RHS, true);
     if (result == KQ_OK) {
         result = kq_opencl_quantized_dot_enqueue(pack, &op, w->queue, 0, NULL, event);
     }
-    return result != KQ_OK ? result : copy_runs(device, w, item, KQ_RESULT, false);
+    return result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_RESULT, false);
 }
 
 // From the end of all that came before the kernels to the end of the last of them; 0 where the
@@ -672,7 +672,7 @@ static kq_result opencl_run(kq_device *device, void *work, uint32_t index, kq_st
     }
     kq_result result = is_quantize ? enqueue_quantize(device, w, item, status, &last)
                                    : enqueue_dot(device, w, item, &last);
-    result = finish(device, w->queue, last, result);
+    result = opencl_finish(device, w->queue, last, result);
     if (result == KQ_OK && is_quantize) {
         cl_int code = d->cl.clEnqueueReadBuffer(w->queue, w->status, CL_TRUE, 0, sizeof *status,
                                                 status, 0, NULL, NULL);
@@ -697,7 +697,7 @@ static kq_result opencl_run(kq_device *device, void *work, uint32_t index, kq_st
 static kq_result finish_own(const kq_device *device, cl_event event, kq_result so_far)
 {
     const opencl_device *d = device->self;
-    kq_result result = finish(device, d->queue, event, so_far);
+    kq_result result = opencl_finish(device, d->queue, event, so_far);
     if (event != NULL) {
         d->cl.clReleaseEvent(event);
     }
@@ -709,7 +709,7 @@ static kq_result opencl_primitives(kq_device *device, void *memory, uint32_t cou
     const opencl_device *d = device->self;
     cl_event event = NULL;
     kq_opencl *pack = NULL;
-    kq_result result = need_pack(device, KQ_OP_SELF_TEST, &pack);
+    kq_result result = opencl_need_pack(device, KQ_OP_SELF_TEST, &pack);
     if (result == KQ_OK) {
         result = kq_opencl_primitives_enqueue(pack, memory, count, d->queue, &event);
     }
@@ -722,7 +722,7 @@ static kq_result opencl_self_test(kq_device *device, void *memory)
     const kq_opencl_range range = {.buffer = memory};
     cl_event event = NULL;
     kq_opencl *pack = NULL;
-    kq_result result = need_pack(device, KQ_OP_SELF_TEST, &pack);
+    kq_result result = opencl_need_pack(device, KQ_OP_SELF_TEST, &pack);
     if (result == KQ_OK) {
         result = kq_opencl_self_test_enqueue(pack, &range, d->queue, 0, NULL, &event);
     }

@@ -452,7 +452,7 @@ static uint64_t pairwise_fold(const kq_plan *plan, uint32_t fold, kq_dot_params 
     return fold < passes ? pairwise_pass(plan, fold, p) : pairwise_merge(plan, fold - passes, p);
 }
 
-static bool has_variant(const kq_plan *plan, unsigned kernel)
+static bool plan_has(const kq_plan *plan, unsigned kernel)
 {
     return (plan->variants >> kernel & 1) != 0;
 }
@@ -471,19 +471,19 @@ static bool has_columns(const kq_dot_params *p)
 }
 
 // Sets step->kernel to that of the terms, of those that the pack has for the shape; its workgroups.
-static uint64_t terms(const kq_plan *plan, kq_step *step)
+static uint64_t choose_terms(const kq_plan *plan, kq_step *step)
 {
     const kq_dot_params *p = &plan->dot;
     const bool aligned = has_aligned_lhs(p);
     if (shares_rhs(p->dots, p->rhs_inner_step, p->rhs_outer_step)) {
-        step->kernel = aligned && has_variant(plan, KQ_KERNEL_DOT_TERMS_SHARED_PACKED)
+        step->kernel = aligned && plan_has(plan, KQ_KERNEL_DOT_TERMS_SHARED_PACKED)
                            ? KQ_KERNEL_DOT_TERMS_SHARED_PACKED
-                       : aligned && has_variant(plan, KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED)
+                       : aligned && plan_has(plan, KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED)
                            ? KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED
                            : KQ_KERNEL_DOT_TERMS_SHARED;
         return terms_groups(true, p->dots, p->G);
     }
-    if (aligned && has_columns(p) && has_variant(plan, KQ_KERNEL_DOT_TERMS_COLUMNS)) {
+    if (aligned && has_columns(p) && plan_has(plan, KQ_KERNEL_DOT_TERMS_COLUMNS)) {
         step->kernel = KQ_KERNEL_DOT_TERMS_COLUMNS;
         return ceil_div(p->inner, KQ_LANES) * ceil_div(p->dots / p->inner, KQ_COLUMNS) * p->G;
     }
@@ -508,7 +508,7 @@ kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
     } else {
         kq_dot_params p = plan->dot;
         if (p.G > 0 && index == 0) {
-            groups = terms(plan, &step);
+            groups = choose_terms(plan, &step);
             p.to_at = plan->terms_at;
         } else {
             // With G = 0 the sequential fold alone writes +0, whatever the order.
