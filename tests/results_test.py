@@ -199,8 +199,7 @@ def test_agree(folder):
 def test_paths():
     """What is committed names nobody's folders."""
     for path in sorted(Path(sys.argv[2]).glob('*.json')):
-        expect(not any(home in path.read_text() for home in ('/root/', '/home/', '/Users/')),
-               f'{path.name} holds the path of a home')
+        expect(not re.search('/(root|home|Users)/', path.read_text()), f'{path.name} holds the path of a home')
 
 
 def main():
