@@ -51,7 +51,6 @@ typedef struct opencl_item {
 } opencl_item;
 
 typedef struct opencl_work {
-    cl_command_queue queue;  // one that takes times, or the device's
     bool is_kept;
     cl_mem status;
     cl_mem scratch;  // grows, unless the work is kept
@@ -362,7 +361,9 @@ static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *
     if (d->context == NULL || code != CL_SUCCESS) {
         return kq_cl_fail(&device->errors, "clCreateContext", code);
     }
-    d->queue = d->cl.clCreateCommandQueue(d->context, e->device, 0, &code);
+    // One queue for all, the uploads and the recordings that take times: on Intel's CPU runtime
+    // kernels of a second queue were lost between the blocking copies of the first.
+    d->queue = d->cl.clCreateCommandQueue(d->context, e->device, CL_QUEUE_PROFILING_ENABLE, &code);
     if (d->queue == NULL || code != CL_SUCCESS) {
         return kq_cl_fail(&device->errors, "clCreateCommandQueue", code);
     }
@@ -461,9 +462,6 @@ static void opencl_work_destroy(kq_device *device, void *work)
             d->cl.clReleaseMemObject(memory[i]);
         }
     }
-    if (w->queue != NULL && w->is_kept) {
-        d->cl.clReleaseCommandQueue(w->queue);
-    }
     free(w);
 }
 
@@ -491,27 +489,13 @@ static kq_result opencl_need_scratch(kq_device *device, uint64_t bytes, opencl_w
 static kq_result opencl_work_create(kq_device *device, bool is_kept, uint32_t count,
                                     uint64_t scratch_bytes, void **work)
 {
-    const opencl_device *d = device->self;
     opencl_work *w = calloc(1, sizeof *w + (size_t)count * sizeof w->items[0]);
     *work = NULL;
     if (w == NULL) {
         return kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for work");
     }
-    kq_result result = KQ_OK;
     w->is_kept = is_kept;
-    w->queue = d->queue;
-    if (is_kept) {
-        // A queue that takes times may be a slower one.
-        cl_int code = CL_SUCCESS;
-        w->queue = d->cl.clCreateCommandQueue(d->context, d->id, CL_QUEUE_PROFILING_ENABLE, &code);
-        if (w->queue == NULL || code != CL_SUCCESS) {
-            w->queue = NULL;
-            result = kq_cl_fail(&device->errors, "clCreateCommandQueue", code);
-        }
-    }
-    if (result == KQ_OK) {
-        result = opencl_create_memory(device, sizeof(kq_status), &w->status);
-    }
+    kq_result result = opencl_create_memory(device, sizeof(kq_status), &w->status);
     result = result != KQ_OK ? result : opencl_need_scratch(device, scratch_bytes, w);
     if (result != KQ_OK) {
         opencl_work_destroy(device, w);
@@ -549,9 +533,9 @@ static kq_result opencl_copy_runs(const kq_device *device, const opencl_work *w,
             size_t stage = (size_t)(run.stage + done);
             size_t bytes = (size_t)part.bytes;
             code = is_input
-                       ? d->cl.clEnqueueCopyBuffer(w->queue, part.memory, w->stage,
+                       ? d->cl.clEnqueueCopyBuffer(d->queue, part.memory, w->stage,
                                                    (size_t)part.offset, stage, bytes, 0, NULL, NULL)
-                       : d->cl.clEnqueueCopyBuffer(w->queue, w->stage, part.memory, stage,
+                       : d->cl.clEnqueueCopyBuffer(d->queue, w->stage, part.memory, stage,
                                                    (size_t)part.offset, bytes, 0, NULL, NULL);
             done += part.bytes;
         }
@@ -561,13 +545,12 @@ static kq_result opencl_copy_runs(const kq_device *device, const opencl_work *w,
 
 // Waits for all work; event is the kernels' last, or NULL. A driver may end a command with an error
 // and yet finish well. `so_far` goes before what is found here.
-static kq_result opencl_finish(const kq_device *device, cl_command_queue queue, cl_event event,
-                               kq_result so_far)
+static kq_result opencl_finish(const kq_device *device, cl_event event, kq_result so_far)
 {
     const opencl_device *d = device->self;
     cl_int status = CL_COMPLETE;
     const char *call = "clFinish";
-    cl_int code = d->cl.clFinish(queue);
+    cl_int code = d->cl.clFinish(d->queue);
     if (code == CL_SUCCESS && event != NULL) {
         call = "clGetEventInfo(CL_EVENT_COMMAND_EXECUTION_STATUS)";
         code = d->cl.clGetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status,
@@ -602,13 +585,13 @@ static kq_result enqueue_quantize(const kq_device *device, const opencl_work *w,
     kq_result result = opencl_need_pack(device, KQ_OP_QUANTIZE, &pack);
     result = result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_VALUES, true);
     if (result == KQ_OK) {
-        cl_int code = d->cl.clEnqueueWriteBuffer(w->queue, w->status, CL_TRUE, 0, sizeof *status,
+        cl_int code = d->cl.clEnqueueWriteBuffer(d->queue, w->status, CL_TRUE, 0, sizeof *status,
                                                  status, 0, NULL, NULL);
         result =
             code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueWriteBuffer", code);
     }
     if (result == KQ_OK) {
-        result = kq_opencl_quantize_enqueue(pack, &op, w->queue, 0, NULL, event);
+        result = kq_opencl_quantize_enqueue(pack, &op, d->queue, 0, NULL, event);
     }
     return result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_RECORDS, false);
 }
@@ -616,6 +599,7 @@ static kq_result enqueue_quantize(const kq_device *device, const opencl_work *w,
 static kq_result enqueue_dot(const kq_device *device, const opencl_work *w, const opencl_item *item,
                              cl_event *event)
 {
+    const opencl_device *d = device->self;
     const kq_piece *piece = item->piece;
     const kq_operation *operation = item->operation;
     const kq_repeat repeat = kq_piece_repeat(piece);
@@ -637,7 +621,7 @@ static kq_result enqueue_dot(const kq_device *device, const opencl_work *w, cons
     result = result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_LHS, true);
     result = result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_RHS, true);
     if (result == KQ_OK) {
-        result = kq_opencl_quantized_dot_enqueue(pack, &op, w->queue, 0, NULL, event);
+        result = kq_opencl_quantized_dot_enqueue(pack, &op, d->queue, 0, NULL, event);
     }
     return result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_RESULT, false);
 }
@@ -668,13 +652,13 @@ static kq_result opencl_run(kq_device *device, void *work, uint32_t index, kq_st
     cl_event last = NULL;
     *nanoseconds = 0;
     if (w->is_kept) {
-        d->cl.clEnqueueMarkerWithWaitList(w->queue, 0, NULL, &before);
+        d->cl.clEnqueueMarkerWithWaitList(d->queue, 0, NULL, &before);
     }
     kq_result result = is_quantize ? enqueue_quantize(device, w, item, status, &last)
                                    : enqueue_dot(device, w, item, &last);
-    result = opencl_finish(device, w->queue, last, result);
+    result = opencl_finish(device, last, result);
     if (result == KQ_OK && is_quantize) {
-        cl_int code = d->cl.clEnqueueReadBuffer(w->queue, w->status, CL_TRUE, 0, sizeof *status,
+        cl_int code = d->cl.clEnqueueReadBuffer(d->queue, w->status, CL_TRUE, 0, sizeof *status,
                                                 status, 0, NULL, NULL);
         result =
             code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueReadBuffer", code);
@@ -697,7 +681,7 @@ static kq_result opencl_run(kq_device *device, void *work, uint32_t index, kq_st
 static kq_result finish_own(const kq_device *device, cl_event event, kq_result so_far)
 {
     const opencl_device *d = device->self;
-    kq_result result = opencl_finish(device, d->queue, event, so_far);
+    kq_result result = opencl_finish(device, event, so_far);
     if (event != NULL) {
         d->cl.clReleaseEvent(event);
     }
