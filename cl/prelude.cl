@@ -1,7 +1,7 @@
-// The OpenCL C prelude of exact.h and records.h: types, qualifiers and word loads, nothing
-// else. Installed beside them in include/kquant/device; prelude.h and prelude.glsl are its
-// counterparts. Besides u32 and what begins with KQ_ it takes the names record_place, place_of, word_of,
-// load and store.
+// The OpenCL C prelude of exact.h and records.h: types, qualifiers and word loads, nothing else.
+// Installed beside them in include/kquant/device; prelude.h and prelude.glsl are its counterparts.
+// Besides u32 and what begins with KQ_ it takes the names record_place, place_of, word_of, load and
+// store.
 typedef uint u32;
 #define KQ_FN static inline
 #define KQ_IN
@@ -18,8 +18,8 @@ static inline u32 load(global const u32 *words, u32 at)
     return word;
 }
 
-// Where a record of words starts: its first word, the bits of a neighbour that come before it there,
-// and 1 if its end has a word of its own, else 0.
+// Where a record of words starts: its first word, the bits of a neighbour that come before it
+// there, and 1 if its end has a word of its own, else 0.
 typedef struct record_place {
     global const u32 *word;
     u32 bits;
@@ -53,8 +53,8 @@ static inline void store(global u32 *words, u32 i, u32 word, u32 mask)
     }
 }
 
-// A buffer as three kernel arguments: OpenCL can't bind a range, so the range's first word is handed
-// over as low + (high << 30).
+// A buffer as three kernel arguments: OpenCL can't bind a range, so the range's first word is
+// handed over as low + (high << 30).
 #define KQ_BUFFER(qualifier, name)                                                                 \
     global qualifier u32 *name##_buffer, u32 name##_low, u32 name##_high
 #define KQ_RANGE(name) (name##_buffer + name##_low + ((size_t)name##_high << 30))

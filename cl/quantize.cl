@@ -1,5 +1,5 @@
-// Quantizes blocks to Q8_K records: 16 lanes a block, 16 values a lane. A lane writes the codes that it
-// makes, and needs but the last of the lane before.
+// Quantizes blocks to Q8_K records: 16 lanes a block, 16 values a lane. A lane writes the codes
+// that it makes, and needs but the last of the lane before.
 #include "prelude.cl"
 #include "exact.h"
 #include "records.h"

@@ -1,6 +1,7 @@
-// Adds neighbouring values of each dot, level by level, until each chunk of 128 is one value; an odd
-// last value passes up unchanged. A chunk is a power of two, so the tree is the same however long the
-// dot is. Short dots share a workgroup: a dot takes as many lanes as it has pairs, up to all.
+// Adds neighbouring values of each dot, level by level, until each chunk of 128 is one value; an
+// odd last value passes up unchanged. A chunk is a power of two, so the tree is the same however
+// long the dot is. Short dots share a workgroup: a dot takes as many lanes as it has pairs, up to
+// all.
 #include "prelude.cl"
 #include "params.h"
 #include "exact.h"

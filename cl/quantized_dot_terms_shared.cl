@@ -1,5 +1,6 @@
-// The terms of dots that share rhs: a workgroup takes one record of rhs, which it makes ready in local
-// memory, and 64 dots, one a lane. Records come first, for neighbours in lhs are then read together.
+// The terms of dots that share rhs: a workgroup takes one record of rhs, which it makes ready in
+// local memory, and 64 dots, one a lane. Records come first, for neighbours in lhs are then read
+// together.
 #include "prelude.cl"
 #include "params.h"
 

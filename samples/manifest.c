@@ -213,7 +213,10 @@ static const cJSON *find_kernel(const cJSON *manifest, const char *name)
 
 bool manifest_has_file(const cJSON *kernel, const char *api)
 {
-    return cJSON_HasObjectItem(manifest_member(kernel, "files"), api) &&
+    const cJSON *files = manifest_member(kernel, "files");
+    const bool is_source =
+        strcmp(api, "opencl_cpu") == 0 && cJSON_HasObjectItem(files, "opencl_source");
+    return (is_source || cJSON_HasObjectItem(files, api)) &&
            !cJSON_HasObjectItem(kernel, "features");
 }
 

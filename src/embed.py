@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the C table behind kq_kernels(), or a file's text as a C string.
 
-embed.py kernels OUT.c [KERNEL...]    KERNEL is name,api,op,caps,address_bits,SPIRV[,SOURCE,FOLDER...]
+embed.py kernels OUT.c [KERNEL...]    KERNEL is name,api,op,caps,address_bits,[SPIRV][,SOURCE,FOLDER...]
 embed.py text OUT.c SYMBOL FILE...    ASCII files, one after the other, as unsigned char SYMBOL[]
 embed.py source OUT.cl SOURCE FOLDER...  SOURCE with its own includes resolved, and no idle function
 embed.py version KQUANT.H             prints it
@@ -33,14 +33,15 @@ def resolve(path, folders, seen):
 
 
 def without_idle(text):
-    """Without functions that nothing names, for headers have more than a kernel takes."""
+    """Without functions and macros that nothing names, for headers have more than a kernel takes."""
     function = re.compile(r'^(?:KQ_FN|static inline) \w+ (\w+)\([^)]*\)\n\{\n.*?^\}\n', re.M | re.S)
+    macro = re.compile(r'^# *define (\w+)(?:.*\\\n)*.*\n', re.M)
     while True:
-        idle = [found for found in function.finditer(text)
+        idle = [found for found in [*macro.finditer(text), *function.finditer(text)]
                 if len(re.findall(rf'\b{found[1]}\b', text)) == 1]
         if not idle:
             return text
-        for found in reversed(idle):
+        for found in sorted(idle, key=lambda found: -found.start()):
             text = text[:found.start()] + text[found.end():]
 
 
@@ -57,25 +58,28 @@ def kernels(out, specs):
     sources = {}
     for i, spec in enumerate(specs):
         name, api, op, caps, address_bits, spirv, *source = spec.split(',')
-        data = Path(spirv).read_bytes()
-        words = struct.unpack(f'<{len(data) // 4}I', data)
-        if words[0] != 0x07230203:
-            sys.exit(f'{spirv}: not SPIR-V')
         mine = arrays.setdefault(api, [])
-        mine.append(array('uint32_t', f'spirv_{i}', words, 8, 8))
+        spirv_name, spirv_bytes = 'NULL', 0
+        if spirv:
+            data = Path(spirv).read_bytes()
+            words = struct.unpack(f'<{len(data) // 4}I', data)
+            if words[0] != 0x07230203:
+                sys.exit(f'{spirv}: not SPIR-V')
+            mine.append(array('uint32_t', f'spirv_{i}', words, 8, 8))
+            spirv_name, spirv_bytes = f'spirv_{i}', len(data)
         source_name, source_bytes = 'NULL', 0
         if source:
             text = without_idle(resolve(source[0], source[1:], set()))
             text = '\n'.join(line.strip() for line in text.splitlines()).encode() + b'\n'
-            # The source is the same for 32 and 64 address bits.
-            if name not in sources:
-                sources[name] = i
+            # The same for 32 and 64 address bits, and for kernels of one program.
+            if text not in sources:
+                sources[text] = i
                 # Bytes and not a string, since some compilers end strings at 16 kB.
                 mine.append(array('unsigned char', f'source_{i}', text + b'\0', 2, 16))
-            source_name, source_bytes = f'(const char *)source_{sources[name]}', len(text)
+            source_name, source_bytes = f'(const char *)source_{sources[text]}', len(text)
         rows.setdefault(api, []).append(
-            f'    {{"{name}", {api}, {op}, {caps}, {address_bits}, spirv_{i}, '
-            f'sizeof spirv_{i}, {source_name}, {source_bytes}}},\n')
+            f'    {{"{name}", {api}, {op}, {caps}, {address_bits}, {spirv_name}, '
+            f'{spirv_bytes}, {source_name}, {source_bytes}}},\n')
 
     def where_built(parts):
         """The parts of each API, where that is built: KQ_API_X goes with KQ_HAS_X."""

@@ -22,7 +22,13 @@
 // the least normal is then a power of two, which falls off when it is shifted to its place.
 #define KQ_EXPONENT_EXTRA 1023u
 
-// Leading zeros of y; 32 for 0.
+// Where u32 is a vector, a loop counts by one number.
+#ifndef KQ_COUNTER
+# define KQ_COUNTER u32
+#endif
+
+// Leading zeros of y; 32 for 0. A prelude may have its own.
+#ifndef KQ_HAS_CLZ
 KQ_FN u32 kq_clz(KQ_IN u32 y)
 {
     u32 n = y == 0u ? 1u : 0u;
@@ -40,6 +46,7 @@ KQ_FN u32 kq_clz(KQ_IN u32 y)
     n = n + s;
     return n + (x < 0x80000000u ? 1u : 0u);
 }
+#endif
 
 // x >> n for n < 32, with bit 0 set if any bit that fell off was: what rounding needs to know.
 KQ_FN u32 kq_shift_sticky(KQ_IN u32 x, KQ_IN u32 n)
@@ -59,7 +66,9 @@ KQ_FN u32 kq_f32_round(KQ_IN u32 e, KQ_IN u32 y)
     u32 more = most - e;
     more = more < 26u ? more : 26u;
     u32 n = more + 5u;
-    u32 q = (y + ((16u << more) - 1u) + ((y >> n) & 1u)) >> n;
+    u32 half_unit = 16u;
+    half_unit = half_unit << more;
+    u32 q = (y + (half_unit - 1u) + ((y >> n) & 1u)) >> n;
     // q brings the hidden bit, which counts one exponent; a subnormal has neither.
     u32 bits = ((most - least) << 23) + q;
     return bits < KQ_F32_INF ? bits : KQ_F32_INF;
@@ -69,20 +78,8 @@ KQ_FN u32 kq_f32_round(KQ_IN u32 e, KQ_IN u32 y)
 // of the normals.
 KQ_FN u32 kq_f32_round_normal(KQ_IN u32 e, KQ_IN u32 x)
 {
-    u32 n = x < 0x00008000u ? 16u : 0u;
-    u32 y = x << n;
-    u32 s = y < 0x00800000u ? 8u : 0u;
-    y = y << s;
-    n = n + s;
-    s = y < 0x08000000u ? 4u : 0u;
-    y = y << s;
-    n = n + s;
-    s = y < 0x20000000u ? 2u : 0u;
-    y = y << s;
-    n = n + s;
-    s = y < 0x40000000u ? 1u : 0u;
-    y = y << s;
-    n = n + s;
+    u32 n = kq_clz(x) - 1u;
+    u32 y = x << (n & 31u);
     return ((e - n) << 23) + ((y + 63u + ((y >> 7) & 1u)) >> 7);
 }
 
@@ -230,7 +227,7 @@ KQ_FN u32 kq_f32_div(KQ_IN u32 a, KQ_IN u32 b)
     u32 remainder = kq_f32_significand(a);
     u32 divisor = kq_f32_significand(b);
     u32 quotient = 0u;
-    for (u32 i = 0u; i < 27u; i++) {
+    for (KQ_COUNTER i = 0u; i < 27u; i++) {
         u32 bit = remainder >= divisor ? 1u : 0u;
         remainder = (remainder - (bit != 0u ? divisor : 0u)) << 1;
         quotient = (quotient << 1) | bit;
@@ -256,7 +253,9 @@ KQ_FN u32 kq_f32_to_i8(KQ_IN u32 a)
     u32 m = (a & 0x7FFFFFu) | 0x800000u;
     // Below 2^-1 a shift by 25 rounds to 0 like any larger one; from 2^8 on only saturation counts.
     u32 shift = e < 125u ? 25u : (e < 135u ? 150u - e : 16u);
-    u32 q = (m + (1u << (shift - 1u)) - 1u + ((m >> shift) & 1u)) >> shift;
+    u32 half_unit = 1u;
+    half_unit = half_unit << (shift - 1u);
+    u32 q = (m + (half_unit - 1u) + ((m >> shift) & 1u)) >> shift;
     u32 negative = a >> 31;
     u32 limit = 127u + negative;
     q = e < 135u && q < limit ? q : limit;

@@ -4,7 +4,7 @@
 usage: manifest.py OUT.json VERSION PARAMS.H [MODULE_OR_SOURCE...]
 
 The files are those that are installed: STEM.base.spv for Vulkan; STEM.base.32.spv, STEM.base.64.spv
-and STEM.base.cl for OpenCL; and the same of variants, STEM.aligned.spv. Digests, capabilities, entry
+and STEM.base.cl for OpenCL; and the same of variants, STEM.aligned.spv, STEM.cpu.cl. Digests, capabilities, entry
 points and local sizes are the files' own, parameters and constants those of params.h; what no file
 says stands in the tables here.
 """
@@ -30,7 +30,9 @@ NOTES = [
     'offsets.',
     'OpenCL: a binding is three arguments of these indices: the buffer, then the first word of the '
     'bound range as two uints, & 0x3FFFFFFF and >> 30. Params are uints. opencl_32 and opencl_64 are '
-    'one kernel for devices of so many address bits, opencl_source is the same as OpenCL C.',
+    'one kernel for devices of so many address bits, opencl_source is the same as OpenCL C. opencl_cpu '
+    'is OpenCL C for devices of CL_DEVICE_TYPE_CPU whose CL_DEVICE_NATIVE_VECTOR_WIDTH_CHAR is above 1, '
+    'and goes with opencl_source there.',
     'A bound range starts at a multiple of 4 bytes and goes on to the end of the 4-byte word of its '
     'last byte. An offset in params counts from its start; scratch is bound from its first word on. Of 0 '
     'bytes it is not touched, so any range will do. limits: a range has at most range_bytes, and starts '
@@ -87,6 +89,7 @@ def kernel_table(c):
     A variant has its own row where it differs from its base."""
     inputs = {'lhs': (0, 'read'), 'rhs': (1, 'read'), 'scratch': (3, 'write')}
     folds = {'result': (2, 'read_write'), 'scratch': (3, 'read_write')}
+    columns = {'of': 'dots', 'over': 'inner'}
     # A dot takes half as many lanes as it has values, rounded up to a power of two.
     lanes = {'doubled_above': [2 << i for i in range(c['LANES'].bit_length() - 1)], 'of': 'count'}
     return {
@@ -96,10 +99,22 @@ def kernel_table(c):
             [per(c['LANES'] // c['LANES_PER_BLOCK'], 'G')]),
         'quantized_dot_terms': Kernel(
             'quantized_dot', 'DOT', inputs, [per(c['LANES'], 'G', 'dots')]),
+        'quantize.cpu': Kernel(
+            'quantize', 'QUANTIZE',
+            {'values': (0, 'read'), 'records': (1, 'read_write'), 'status': (2, 'read_write')},
+            [per(c['CPU_LANES'], 'G')]),
+        'quantized_dot_terms.cpu': Kernel(
+            'quantized_dot', 'DOT', inputs, [per(c['CPU_LANES'], 'dots'), per(c['CPU_RECORDS'], 'G')]),
+        'quantized_dot_terms_shared.cpu': Kernel(
+            'quantized_dot', 'DOT', inputs,
+            [per(c['CPU_LANES'], 'inner'), per(1, columns), per(c['CPU_RECORDS'], 'G')]),
+        'quantized_dot_terms_columns': Kernel(
+            'quantized_dot', 'DOT', inputs,
+            [per(c['CPU_LANES'], 'inner'), per(c['COLUMNS'], columns), per(c['CPU_RECORDS'], 'G')]),
         'quantized_dot_terms.columns': Kernel(
             'quantized_dot', 'DOT', inputs,
             [per(1, 'G'), per(c['LANES'], 'inner'),
-             per(c['COLUMNS'], {'of': 'dots', 'over': 'inner'})]),
+             per(c['COLUMNS'], columns)]),
         'quantized_dot_terms_shared': Kernel(
             'quantized_dot', 'DOT', inputs, [per(1, 'G'), per(c['LANES'], 'dots')]),
         'quantized_dot_sequential': Kernel(
@@ -107,6 +122,9 @@ def kernel_table(c):
         'quantized_dot_pairwise': Kernel(
             'quantized_dot', 'DOT', folds,
             [per(c['LANES'], 'dots', lanes), per(c['PAIRWISE_CHUNK'], 'count')]),
+        'quantized_dot_pairwise.cpu': Kernel(
+            'quantized_dot', 'DOT', folds,
+            [per(c['CPU_LANES'], 'dots'), per(c['PAIRWISE_CHUNK'], 'count')]),
         'primitive': Kernel(
             'self_test', 'PRIMITIVE', {'items': (0, 'read_write')}, [per(c['LANES'], 'count')]),
     }
@@ -122,31 +140,39 @@ def operation_table(c):
                'lhs_outer_step': {'most': 0}}
     aligned = {name: {'multiple_of': 16}
                for name in ('lhs_offset', 'lhs_stride', 'lhs_inner_step', 'lhs_outer_step')}
-    terms = {'kernels': [{'name': 'quantized_dot_terms_shared.aligned', 'where': {**shared, **aligned}},
+    inner_rhs = {'inner': {'least': c['CPU_LANES']}, 'rhs_inner_step': {'most': 0}}
+    several = {'lhs_outer_step': {'most': 0}, 'rhs_outer_step': {'least': 1}}
+    terms = {'kernels': [{'name': 'quantized_dot_terms_columns.cpu', 'where': {**inner_rhs, **several}},
+                         {'name': 'quantized_dot_terms_shared.cpu', 'where': inner_rhs},
+                         {'name': 'quantized_dot_terms.cpu'},
+                         {'name': 'quantized_dot_terms_shared.aligned', 'where': {**shared, **aligned}},
                          {'name': 'quantized_dot_terms_shared.base', 'where': shared},
                          {'name': 'quantized_dot_terms.columns', 'where': {**aligned, **columns}},
                          {'name': 'quantized_dot_terms.base'}],
              'to_at': 'terms'}
     terms_area = {'area': 'terms', 'words': [per(1, 'G', 'dots')]}
-    sequential = {'name': 'quantized_dot_sequential.base'}
+    side_by_side = {'dots': {'least': c['CPU_LANES']}}
+    sequential = [{'name': 'quantized_dot_sequential.cpu', 'where': side_by_side},
+                  {'name': 'quantized_dot_sequential.base'}]
+    pairwise = [{'name': 'quantized_dot_pairwise.cpu', 'where': {**side_by_side, 'G': {'least': 1}}},
+                {'name': 'quantized_dot_pairwise.base', 'where': {'G': {'least': 1}}}]
     return {
         'quantize': {
             'scratch': [],
-            'passes': [{'kernels': [{'name': 'quantize.base'}]}],
+            'passes': [{'kernels': [{'name': 'quantize.cpu'}, {'name': 'quantize.base'}]}],
             'preset': {'status': [0xFFFFFFFF, 0, 0, 0]}},
         'quantized_dot.sequential': {
             'scratch': [{'area': 'sums', 'words': [per(1, 'dots')],
                          'where': {'G': {'least': steps + 1}}}, terms_area],
-            'passes': [terms, {'kernels': [sequential], 'from_at': 'terms', 'to_at': 'sums',
+            'passes': [terms, {'kernels': sequential, 'from_at': 'terms', 'to_at': 'sums',
                                'takes': steps}],
             'preset': {}},
         'quantized_dot.pairwise': {
             'scratch': [terms_area, {'area': 'sums', 'words': [per(chunk, 'G'), per(1, 'dots')],
                                      'where': {'G': {'least': chunk + 1}}}],
             # Of no records a dot is the +0 that the sequential fold starts from.
-            'passes': [terms, {'kernels': [{'name': 'quantized_dot_pairwise.base',
-                                            'where': {'G': {'least': 1}}}, sequential],
-                               'from_at': 'terms', 'to_at': 'sums', 'leaves_one_of': chunk}],
+            'passes': [terms, {'kernels': pairwise + sequential, 'from_at': 'terms', 'to_at': 'sums',
+                               'leaves_one_of': chunk}],
             'preset': {}},
         'primitive': {
             'scratch': [], 'passes': [{'kernels': [{'name': 'primitive.base'}]}], 'preset': {}},
@@ -189,16 +215,31 @@ def describe_module(path):
 
 
 ENDINGS = {'vulkan': '.spv', 'opencl_32': '.32.spv', 'opencl_64': '.64.spv',
-           'opencl_source': '.cl'}
+           'opencl_source': '.base.cl', 'opencl_cpu': '.cpu.cl'}
 
 
-def files_of(name, paths):
-    """The installed files of a kernel, and the local size that its modules have in common."""
+def names_of(path):
+    """The kernels of a file. A source names its own, of which it may have several."""
+    stem, variant, *_ = path.name.split('.')
+    stems = [stem] if path.suffix == '.spv' else re.findall(r'^kernel void (\w+)\(', path.read_text(), re.M)
+    return [f'{stem}.{variant}' for stem in stems]
+
+
+def source_size(path, numbers):
+    """The local size that OpenCL C asks for, in numbers or constants of params.h."""
+    sizes = re.search(r'reqd_work_group_size\((\w+), (\w+), (\w+)\)', path.read_text()).groups()
+    return [numbers.get(size.removeprefix('KQ_')) or int(size) for size in sizes]
+
+
+def files_of(name, paths, numbers):
+    """The installed files of a kernel, and the local size that they have in common."""
     stem = name.split('.')[0]
     files, sizes = {}, []
     for key, ending in ENDINGS.items():
         for path in paths:
-            if path.name != name + ending:
+            is_there = (path.name == name + ending if path.suffix == '.spv' else
+                        path.name.endswith(ending) and name in names_of(path))
+            if not is_there:
                 continue
             files[key] = {'file': f'{key.split("_")[0]}/{path.name}',
                           'sha256': hashlib.sha256(path.read_bytes()).hexdigest(),
@@ -206,7 +247,9 @@ def files_of(name, paths):
             if path.suffix == '.spv':
                 entry_point, capabilities, size = describe_module(path)
                 files[key].update(entry_point=entry_point, capabilities=capabilities)
-                sizes.append(size)
+            else:
+                size = source_size(path, numbers)
+            sizes.append(size)
             if key in ('opencl_32', 'opencl_64'):
                 files[key]['address_bits'] = int(key[-2:])
     if any(size != sizes[0] for size in sizes):
@@ -214,9 +257,9 @@ def files_of(name, paths):
     return files, sizes[0]
 
 
-def describe(name, kernel, fields, paths):
-    files, local_size = files_of(name, paths)
-    has_opencl = 'opencl_source' in files
+def describe(name, kernel, fields, numbers, paths):
+    files, local_size = files_of(name, paths, numbers)
+    has_opencl = 'opencl_source' in files or 'opencl_cpu' in files
 
     def arguments(**which):
         return which if has_opencl else {}
@@ -263,7 +306,7 @@ def main():
     text = Path(params_h).read_text()
     numbers, fields = constants(text), field_lists(text)
     table = kernel_table(numbers)
-    names = dict.fromkeys('.'.join(file.name.split('.')[:2]) for file in files)
+    names = dict.fromkeys(name for file in files for name in names_of(file))
     rows = {name: table.get(name, table.get(name.split('.')[0])) for name in names}
     missing = [name for name in names if rows[name] is None]
     if missing:
@@ -277,7 +320,7 @@ def main():
         'kquant': version,
         'notes': NOTES,
         'limits': LIMITS,
-        'kernels': [describe(name, rows[name], fields, files) for name in names],
+        'kernels': [describe(name, rows[name], fields, numbers, files) for name in names],
         'operations': operations,
     }) + '\n')
 

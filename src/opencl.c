@@ -15,6 +15,7 @@
     f(clCreateProgramWithSource)                                                                   \
     f(clBuildProgram)                                                                              \
     f(clGetProgramBuildInfo)                                                                       \
+    f(clRetainProgram)                                                                             \
     f(clReleaseProgram)                                                                            \
     f(clCreateKernel)                                                                              \
     f(clGetKernelWorkGroupInfo)                                                                    \
@@ -57,6 +58,7 @@ typedef struct target {
     cl_uint address_bits;
     cl_ulong local_bytes;
     cl_bool has_compiler;
+    bool is_cpu;                                  // one whose compiler has vectors to make of ours
     cl_api_clCreateProgramWithIL create_with_il;  // NULL: takes no SPIR-V
 } target;
 
@@ -93,6 +95,8 @@ static kq_result check_version(const kq_opencl *pack, target *t)
 static kq_result check_device(const kq_opencl *pack, target *t)
 {
     cl_bool is_little_endian = CL_FALSE;
+    cl_device_type type = 0;
+    cl_uint char_width = 0;
     size_t items = 0;
     size_t sizes[8] = {0};  // by dimension, of which there are three everywhere
     kq_result result = check_version(pack, t);
@@ -103,9 +107,14 @@ static kq_result check_device(const kq_opencl *pack, target *t)
         (result = GET_INFO(pack, t->device, CL_DEVICE_MAX_WORK_ITEM_SIZES, &sizes)) != KQ_OK ||
         (result = GET_INFO(pack, t->device, CL_DEVICE_LOCAL_MEM_SIZE, &t->local_bytes)) != KQ_OK ||
         (result = GET_INFO(pack, t->device, CL_DEVICE_COMPILER_AVAILABLE, &t->has_compiler)) !=
+            KQ_OK ||
+        (result = GET_INFO(pack, t->device, CL_DEVICE_TYPE, &type)) != KQ_OK ||
+        (result = GET_INFO(pack, t->device, CL_DEVICE_NATIVE_VECTOR_WIDTH_CHAR, &char_width)) !=
             KQ_OK) {
         return result;
     }
+    // A width of 1 is that of an interpreter, or of a compiler that makes one vector of work items.
+    t->is_cpu = (type & CL_DEVICE_TYPE_CPU) != 0 && char_width > 1;
     if (!is_little_endian) {
         return kq_fail(&pack->errors, KQ_ERROR_UNSUPPORTED,
                        "CL_DEVICE_ENDIAN_LITTLE is CL_FALSE; records are little-endian");
@@ -280,8 +289,22 @@ static void keep_reason(void *user, kq_result result, const char *reason)
     snprintf(user, REASON_BYTES, "%s", reason);
 }
 
+// The program of an earlier kernel whose source has this one too, or NULL.
+static cl_program find_program(const kq_opencl *pack, const target *t, unsigned index,
+                               const kq_kernel *kernel)
+{
+    for (unsigned i = 0; i < index && kq_kernel_is_for_cpus(index); i++) {
+        if (pack->programs[i] != NULL && kq_kernel_is_for_cpus(i) &&
+            kq_find_kernel(KQ_API_OPENCL, kq_kernel_names[i], t->address_bits)->source ==
+                kernel->source) {
+            return pack->programs[i];
+        }
+    }
+    return NULL;
+}
+
 // Builds one kernel from what `wanted` allows. *first is the first way to try, and is set to the
-// one that worked.
+// one that worked. A kernel for CPUs may ask too much of a compiler: it is then left out.
 static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_program wanted,
                               unsigned index, unsigned *first)
 {
@@ -294,6 +317,12 @@ static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_progra
                        "this library holds no OpenCL kernel %s of %u address bits",
                        kq_kernel_names[index], (unsigned)t->address_bits);
     }
+    cl_program shared = find_program(pack, t, index, kernel);
+    if (shared != NULL) {
+        cl_int code = pack->clRetainProgram(shared);
+        pack->programs[index] = code == CL_SUCCESS ? shared : NULL;
+        return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&pack->errors, "clRetainProgram", code);
+    }
     char reason[REASON_BYTES];
     const kq_errors keeper = {keep_reason, reason};
     kq_result result = kq_fail(&keeper, KQ_ERROR_UNSUPPORTED,
@@ -301,11 +330,12 @@ static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_progra
                                    ? "CL_DEVICE_IL_VERSION names no SPIR-V; params.program asks "
                                      "for it"
                                    : "CL_DEVICE_COMPILER_AVAILABLE is CL_FALSE; source needs it");
+    bool is_refused = false;
     for (unsigned i = *first; i < WAY_COUNT; i++) {
         const way *from = &ways[i];
-        bool is_possible = from->is_spirv
-                               ? wanted != KQ_OPENCL_PROGRAM_SOURCE && t->create_with_il != NULL
-                               : wanted != KQ_OPENCL_PROGRAM_SPIRV && t->has_compiler;
+        bool is_possible = from->is_spirv ? wanted != KQ_OPENCL_PROGRAM_SOURCE &&
+                                                t->create_with_il != NULL && kernel->spirv != NULL
+                                          : wanted != KQ_OPENCL_PROGRAM_SPIRV && t->has_compiler;
         cl_int code = CL_SUCCESS;
         if (!is_possible) {
             continue;
@@ -313,21 +343,24 @@ static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_progra
         result = build(pack, t, stem, kernel, from, &pack->programs[index], &code, &keeper);
         if (result == KQ_OK) {
             *first = i;
-            pack->program_text = from->text;
             return KQ_OK;
         }
-        if (!is_refusal(from, code)) {
+        is_refused = is_refusal(from, code);
+        if (!is_refused) {
             break;
         }
     }
-    return kq_fail(&pack->errors, result, "%s", reason);
+    return is_refused && kq_kernel_is_for_cpus(index)
+               ? KQ_OK
+               : kq_fail(&pack->errors, result, "%s", reason);
 }
 
-// Whether the library has a variant that the caller doesn't go without.
-static bool has_variant(const target *t, unsigned index, uint32_t without)
+// Whether the library has a variant for the device. Those for CPUs are source.
+static bool has_variant(const target *t, unsigned index, kq_opencl_program wanted)
 {
-    return (without >> index & 1) == 0 &&
-           kq_find_kernel(KQ_API_OPENCL, kq_kernel_names[index], t->address_bits) != NULL;
+    bool suits = !kq_kernel_is_for_cpus(index) ||
+                 (t->is_cpu && t->has_compiler && wanted != KQ_OPENCL_PROGRAM_SPIRV);
+    return suits && kq_find_kernel(KQ_API_OPENCL, kq_kernel_names[index], t->address_bits) != NULL;
 }
 
 static kq_result find_pack_functions(kq_opencl *pack, const kq_lookup *lookup)
@@ -405,14 +438,18 @@ kq_result kq_opencl_create_without(const kq_opencl_params *params, uint32_t with
     for (unsigned i = 0; i < KQ_KERNEL_COUNT; i++) {
         bool is_variant = kq_kernel_is_variant(i);
         if ((params->ops != 0 && (params->ops >> kq_kernel_op(i) & 1) == 0) ||
-            (without >> i & 1) != 0 || (is_variant && !has_variant(&t, i, without))) {
+            (without >> i & 1) != 0 || (is_variant && !has_variant(&t, i, params->program))) {
             continue;
         }
-        result = build_kernel(p, &t, params->program, i, &first);
+        unsigned of_source = 0;
+        result =
+            build_kernel(p, &t, params->program, i, kq_kernel_is_for_cpus(i) ? &of_source : &first);
         if (result != KQ_OK) {
             goto fail;
         }
-        if (is_variant) {
+        if (!is_variant) {
+            p->program_text = ways[first].text;
+        } else if (p->programs[i] != NULL) {
             p->limits.variants |= 1u << i;
         }
     }
@@ -565,13 +602,19 @@ static const struct {
     int roles[3];
 } kernel_buffers[KQ_KERNEL_COUNT] = {
     [KQ_KERNEL_QUANTIZE] = {3, {KQ_VALUES, KQ_RECORDS, KQ_STATUS}},
+    [KQ_KERNEL_QUANTIZE_CPU] = {3, {KQ_VALUES, KQ_RECORDS, KQ_STATUS}},
     [KQ_KERNEL_DOT_TERMS] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_TERMS_COLUMNS] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
+    [KQ_KERNEL_DOT_TERMS_CPU] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
+    [KQ_KERNEL_DOT_TERMS_COLUMNS_CPU] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_TERMS_SHARED] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_TERMS_SHARED_PACKED] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
+    [KQ_KERNEL_DOT_TERMS_SHARED_CPU] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_SEQUENTIAL] = {2, {KQ_RESULT, KQ_SCRATCH}},
+    [KQ_KERNEL_DOT_SEQUENTIAL_CPU] = {2, {KQ_RESULT, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_PAIRWISE] = {2, {KQ_RESULT, KQ_SCRATCH}},
+    [KQ_KERNEL_DOT_PAIRWISE_CPU] = {2, {KQ_RESULT, KQ_SCRATCH}},
     [KQ_KERNEL_PRIMITIVE] = {1, {KQ_ITEMS}},
 };
 
@@ -603,14 +646,14 @@ static cl_int set_arguments(const kq_opencl *pack, const opencl_job *j, const kq
 }
 
 // The device has too few registers for as many work items of this kernel.
-static kq_result fail_work_group(const kq_opencl *pack, cl_kernel kernel, const char *stem)
+static kq_result fail_work_group(const kq_opencl *pack, cl_kernel kernel, const char *name,
+                                 size_t needed)
 {
     size_t items = 0;
     pack->clGetKernelWorkGroupInfo(kernel, pack->device, CL_KERNEL_WORK_GROUP_SIZE, sizeof items,
                                    &items, NULL);
     return kq_fail(&pack->errors, KQ_ERROR_UNSUPPORTED,
-                   "CL_KERNEL_WORK_GROUP_SIZE of %s is %zu; %u are needed", stem, items,
-                   (unsigned)KQ_LANES);
+                   "CL_KERNEL_WORK_GROUP_SIZE of %s is %zu; %zu are needed", name, items, needed);
 }
 
 static kq_result enqueue_step(const kq_opencl *pack, const opencl_job *j, const kq_plan *plan,
@@ -620,8 +663,8 @@ static kq_result enqueue_step(const kq_opencl *pack, const opencl_job *j, const 
     const kq_step step = kq_plan_step(plan, index);
     char stem[KQ_STEM_BYTES];
     kq_kernel_stem(step.kernel, stem);
-    const size_t local[2] = {KQ_LANES, 1};
-    const size_t global[2] = {(size_t)step.groups[0] * KQ_LANES, step.groups[1]};
+    const size_t local[2] = {kq_kernel_is_for_cpus(step.kernel) ? 1 : KQ_LANES, 1};
+    const size_t global[2] = {step.groups[0] * local[0], step.groups[1]};
     cl_int code = CL_SUCCESS;
     const char *call = "clCreateKernel";
     cl_kernel kernel = pack->clCreateKernel(pack->programs[step.kernel], stem, &code);
@@ -637,7 +680,7 @@ static kq_result enqueue_step(const kq_opencl *pack, const opencl_job *j, const 
     }
     kq_result result = KQ_OK;
     if (code == CL_INVALID_WORK_GROUP_SIZE) {
-        result = fail_work_group(pack, kernel, kq_kernel_names[step.kernel]);
+        result = fail_work_group(pack, kernel, kq_kernel_names[step.kernel], local[0]);
     } else if (code != CL_SUCCESS) {
         result = kq_cl_fail(&pack->errors, call, code);
     }

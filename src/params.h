@@ -61,8 +61,13 @@
 #define KQ_LANES           64u
 #define KQ_LANES_PER_BLOCK 16u
 
-// Dots of one row that a lane of quantized_dot_terms.columns takes.
+// Dots of one row that a lane of quantized_dot_terms.columns takes, or a work item of a kernel for
+// CPUs.
 #define KQ_COLUMNS 4u
+
+// What a work item of the kernels for CPUs takes: dots side by side, and records of each.
+#define KQ_CPU_LANES   16u
+#define KQ_CPU_RECORDS 16u
 
 // Terms that one workgroup of the pairwise fold reduces to one value.
 #define KQ_PAIRWISE_CHUNK 128u

@@ -9,26 +9,37 @@ _Static_assert(sizeof(kq_dot_params) <= 128 && sizeof(kq_quantize_params) <= siz
 
 const char *const kq_kernel_names[KQ_KERNEL_COUNT] = {
     [KQ_KERNEL_QUANTIZE] = "quantize.base",
+    [KQ_KERNEL_QUANTIZE_CPU] = "quantize.cpu",
     [KQ_KERNEL_DOT_TERMS] = "quantized_dot_terms.base",
     [KQ_KERNEL_DOT_TERMS_COLUMNS] = "quantized_dot_terms.columns",
+    [KQ_KERNEL_DOT_TERMS_CPU] = "quantized_dot_terms.cpu",
+    [KQ_KERNEL_DOT_TERMS_COLUMNS_CPU] = "quantized_dot_terms_columns.cpu",
     [KQ_KERNEL_DOT_TERMS_SHARED] = "quantized_dot_terms_shared.base",
     [KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED] = "quantized_dot_terms_shared.aligned",
     [KQ_KERNEL_DOT_TERMS_SHARED_PACKED] = "quantized_dot_terms_shared.packed",
+    [KQ_KERNEL_DOT_TERMS_SHARED_CPU] = "quantized_dot_terms_shared.cpu",
     [KQ_KERNEL_DOT_SEQUENTIAL] = "quantized_dot_sequential.base",
+    [KQ_KERNEL_DOT_SEQUENTIAL_CPU] = "quantized_dot_sequential.cpu",
     [KQ_KERNEL_DOT_PAIRWISE] = "quantized_dot_pairwise.base",
+    [KQ_KERNEL_DOT_PAIRWISE_CPU] = "quantized_dot_pairwise.cpu",
     [KQ_KERNEL_PRIMITIVE] = "primitive.base",
 };
 
 kq_op kq_kernel_op(unsigned kernel)
 {
-    return kernel == KQ_KERNEL_QUANTIZE    ? KQ_OP_QUANTIZE
-           : kernel == KQ_KERNEL_PRIMITIVE ? KQ_OP_SELF_TEST
-                                           : KQ_OP_QUANTIZED_DOT;
+    return kernel == KQ_KERNEL_QUANTIZE || kernel == KQ_KERNEL_QUANTIZE_CPU ? KQ_OP_QUANTIZE
+           : kernel == KQ_KERNEL_PRIMITIVE                                  ? KQ_OP_SELF_TEST
+                                                                            : KQ_OP_QUANTIZED_DOT;
 }
 
 bool kq_kernel_is_variant(unsigned kernel)
 {
     return strcmp(strchr(kq_kernel_names[kernel], '.'), ".base") != 0;
+}
+
+bool kq_kernel_is_for_cpus(unsigned kernel)
+{
+    return strcmp(strchr(kq_kernel_names[kernel], '.'), ".cpu") == 0;
 }
 
 const char *kq_kernel_stem(unsigned kernel, char stem[KQ_STEM_BYTES])
@@ -90,13 +101,14 @@ static uint64_t scratch_bytes(kq_order order, const kq_shape *shape)
 }
 
 // The pairwise fold lays dots of few values side by side in a workgroup.
-static uint64_t pairwise_groups(uint64_t dots, uint32_t values)
+static uint64_t pairwise_groups(bool is_for_cpus, uint64_t dots, uint32_t values)
 {
     uint32_t lanes = 1;
     while (2 * lanes < values && lanes < KQ_LANES) {
         lanes *= 2;
     }
-    return ceil_div(dots, KQ_LANES / lanes) * ceil_div(values, KQ_PAIRWISE_CHUNK);
+    return ceil_div(dots, is_for_cpus ? KQ_CPU_LANES : KQ_LANES / lanes) *
+           ceil_div(values, KQ_PAIRWISE_CHUNK);
 }
 
 // A stride or step that is never taken may be any number, even one past 32 bits.
@@ -111,7 +123,8 @@ static bool shares_rhs(uint64_t dots, uint32_t inner_step, uint32_t outer_step)
     return inner_step == 0 && outer_step == 0 && dots >= KQ_LANES / 2;
 }
 
-// The workgroups of a base kernel, which no variant takes more of.
+// The workgroups of a base kernel of terms. No variant for GPUs takes more; those for CPUs take at
+// most four times as many, which is no matter there: scratch ends long before their count can.
 static uint64_t terms_groups(bool shared, uint64_t dots, uint32_t G)
 {
     return shared ? ceil_div(dots, KQ_LANES) * G : ceil_div(dots * G, KQ_LANES);
@@ -220,7 +233,7 @@ static bool measure(kq_op op, kq_order order, const kq_shape *shape, const kq_li
             shares_rhs(dots, taken(step[0], shape->count[0]), taken(step[1], shape->count[1]));
         uint64_t terms = terms_groups(shared, dots, shape->G);
         // With G = 0 the sequential fold alone writes +0, whatever the order.
-        groups = order == KQ_ORDER_PAIRWISE && has_inputs ? pairwise_groups(dots, shape->G)
+        groups = order == KQ_ORDER_PAIRWISE && has_inputs ? pairwise_groups(false, dots, shape->G)
                                                           : ceil_div(dots, KQ_LANES);
         groups = groups > terms ? groups : terms;
     }
@@ -403,9 +416,9 @@ kq_result kq_plan_fit(const kq_plan *plan, const kq_errors *errors)
     return kq_needs_fit(needs, errors);
 }
 
-// The folds of a dot, numbered from 0; each returns its workgroups.
+// The folds of a dot, numbered from 0.
 
-static uint64_t sequential_fold(const kq_plan *plan, uint32_t fold, kq_dot_params *p)
+static void sequential_fold(const kq_plan *plan, uint32_t fold, kq_dot_params *p)
 {
     uint32_t done = fold * KQ_SEQUENTIAL_STEPS;
     uint32_t left = p->G - done;
@@ -414,11 +427,10 @@ static uint64_t sequential_fold(const kq_plan *plan, uint32_t fold, kq_dot_param
     p->to_at = plan->sums_at;
     p->resumes = plan->part.first > 0 || fold > 0;
     p->ends = p->count == left && plan->part.first + p->G == plan->part.total;
-    return ceil_div(p->dots, KQ_LANES);
 }
 
 // A pass over the terms, or over what the pass before it left.
-static uint64_t pairwise_pass(const kq_plan *plan, uint32_t pass, kq_dot_params *p)
+static void pairwise_pass(const kq_plan *plan, uint32_t pass, kq_dot_params *p)
 {
     // Passes read and write the place of the terms and the one behind it in turn.
     uint32_t behind_at = plan->terms_at + p->G * p->dots;
@@ -432,29 +444,32 @@ static uint64_t pairwise_pass(const kq_plan *plan, uint32_t pass, kq_dot_params 
         p->ends = is_whole(&plan->part, p->G);
         p->to_at = plan->sums_at + count_ones(plan->part.first) * p->dots;
     }
-    return pairwise_groups(p->dots, p->count);
 }
 
 // The last two sums that wait become one.
-static uint64_t pairwise_merge(const kq_plan *plan, uint32_t merge, kq_dot_params *p)
+static void pairwise_merge(const kq_plan *plan, uint32_t merge, kq_dot_params *p)
 {
     uint32_t sum = count_ones(plan->part.first) - merge - 1;
     p->count = 2;
     p->from_at = plan->sums_at + sum * p->dots;
     p->to_at = p->from_at;
     p->ends = sum == 0 && plan->part.first + p->G == plan->part.total;
-    return pairwise_groups(p->dots, p->count);
 }
 
-static uint64_t pairwise_fold(const kq_plan *plan, uint32_t fold, kq_dot_params *p)
+static void pairwise_fold(const kq_plan *plan, uint32_t fold, kq_dot_params *p)
 {
     uint32_t passes = pairwise_passes(p->G);
-    return fold < passes ? pairwise_pass(plan, fold, p) : pairwise_merge(plan, fold - passes, p);
+    if (fold < passes) {
+        pairwise_pass(plan, fold, p);
+    } else {
+        pairwise_merge(plan, fold - passes, p);
+    }
 }
 
+// A base kernel is always there.
 static bool plan_has(const kq_plan *plan, unsigned kernel)
 {
-    return (plan->variants >> kernel & 1) != 0;
+    return !kq_kernel_is_variant(kernel) || (plan->variants >> kernel & 1) != 0;
 }
 
 // Whether every record of lhs starts at a multiple of 16 bytes of the range.
@@ -463,32 +478,103 @@ static bool has_aligned_lhs(const kq_dot_params *p)
     return (p->lhs_offset | p->lhs_stride | p->lhs_inner_step | p->lhs_outer_step) % 16 == 0;
 }
 
-// Whether the inner count goes over lhs alone, in enough rows to go round a workgroup, and the
-// outer one over rhs alone.
-static bool has_columns(const kq_dot_params *p)
+static bool has_shared_rhs(const kq_dot_params *p)
 {
-    return p->rhs_inner_step == 0 && p->lhs_outer_step == 0 && p->inner >= KQ_LANES / 2;
+    return shares_rhs(p->dots, p->rhs_inner_step, p->rhs_outer_step);
 }
 
-// Sets step->kernel to that of the terms, of those that the pack has for the shape; its workgroups.
+static bool has_aligned_shared_rhs(const kq_dot_params *p)
+{
+    return has_shared_rhs(p) && has_aligned_lhs(p);
+}
+
+// Whether the inner count goes over lhs alone, in enough rows to go round a workgroup, and the
+// outer one over rhs alone.
+static bool has_aligned_columns(const kq_dot_params *p)
+{
+    return p->rhs_inner_step == 0 && p->lhs_outer_step == 0 && p->inner >= KQ_LANES / 2 &&
+           has_aligned_lhs(p);
+}
+
+// Whether the dots of the inner count share rhs, sixteen and more.
+static bool has_inner_rhs(const kq_dot_params *p)
+{
+    return p->rhs_inner_step == 0 && p->inner >= KQ_CPU_LANES;
+}
+
+static bool has_columns(const kq_dot_params *p)
+{
+    return has_inner_rhs(p) && p->lhs_outer_step == 0 && p->rhs_outer_step != 0;
+}
+
+static bool always(const kq_dot_params *p)
+{
+    (void)p;
+    return true;
+}
+
+static uint64_t shared_terms_groups(const kq_dot_params *p)
+{
+    return terms_groups(true, p->dots, p->G);
+}
+
+static uint64_t own_terms_groups(const kq_dot_params *p)
+{
+    return terms_groups(false, p->dots, p->G);
+}
+
+static uint64_t columns_groups(const kq_dot_params *p)
+{
+    return ceil_div(p->inner, KQ_LANES) * ceil_div(p->dots / p->inner, KQ_COLUMNS) * p->G;
+}
+
+static uint64_t cpu_groups(const kq_dot_params *p)
+{
+    return ceil_div(p->dots, KQ_CPU_LANES) * ceil_div(p->G, KQ_CPU_RECORDS);
+}
+
+static uint64_t cpu_shared_groups(const kq_dot_params *p)
+{
+    return ceil_div(p->inner, KQ_CPU_LANES) * (p->dots / p->inner) * ceil_div(p->G, KQ_CPU_RECORDS);
+}
+
+static uint64_t cpu_columns_groups(const kq_dot_params *p)
+{
+    return ceil_div(p->inner, KQ_CPU_LANES) * ceil_div(p->dots / p->inner, KQ_COLUMNS) *
+           ceil_div(p->G, KQ_CPU_RECORDS);
+}
+
+// The kernels of the terms, of which the first that the pack has and that suits is taken.
+static const struct {
+    unsigned kernel;
+    bool (*suits)(const kq_dot_params *);
+    uint64_t (*groups)(const kq_dot_params *);
+} terms_kernels[] = {
+    {KQ_KERNEL_DOT_TERMS_COLUMNS_CPU, has_columns, cpu_columns_groups},
+    {KQ_KERNEL_DOT_TERMS_SHARED_CPU, has_inner_rhs, cpu_shared_groups},
+    {KQ_KERNEL_DOT_TERMS_CPU, always, cpu_groups},
+    {KQ_KERNEL_DOT_TERMS_SHARED_PACKED, has_aligned_shared_rhs, shared_terms_groups},
+    {KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED, has_aligned_shared_rhs, shared_terms_groups},
+    {KQ_KERNEL_DOT_TERMS_SHARED, has_shared_rhs, shared_terms_groups},
+    {KQ_KERNEL_DOT_TERMS_COLUMNS, has_aligned_columns, columns_groups},
+    {KQ_KERNEL_DOT_TERMS, always, own_terms_groups},
+};
+
+// Sets step->kernel to that of the terms; its workgroups.
 static uint64_t choose_terms(const kq_plan *plan, kq_step *step)
 {
-    const kq_dot_params *p = &plan->dot;
-    const bool aligned = has_aligned_lhs(p);
-    if (shares_rhs(p->dots, p->rhs_inner_step, p->rhs_outer_step)) {
-        step->kernel = aligned && plan_has(plan, KQ_KERNEL_DOT_TERMS_SHARED_PACKED)
-                           ? KQ_KERNEL_DOT_TERMS_SHARED_PACKED
-                       : aligned && plan_has(plan, KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED)
-                           ? KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED
-                           : KQ_KERNEL_DOT_TERMS_SHARED;
-        return terms_groups(true, p->dots, p->G);
+    size_t i = 0;
+    while (!plan_has(plan, terms_kernels[i].kernel) || !terms_kernels[i].suits(&plan->dot)) {
+        i++;
     }
-    if (aligned && has_columns(p) && plan_has(plan, KQ_KERNEL_DOT_TERMS_COLUMNS)) {
-        step->kernel = KQ_KERNEL_DOT_TERMS_COLUMNS;
-        return ceil_div(p->inner, KQ_LANES) * ceil_div(p->dots / p->inner, KQ_COLUMNS) * p->G;
-    }
-    step->kernel = KQ_KERNEL_DOT_TERMS;
-    return terms_groups(false, p->dots, p->G);
+    step->kernel = terms_kernels[i].kernel;
+    return terms_kernels[i].groups(&plan->dot);
+}
+
+// A fold's kernel for CPUs if the pack has it and there are enough dots, else its base.
+static unsigned choose_fold(const kq_plan *plan, unsigned for_cpus, unsigned base)
+{
+    return plan->dot.dots >= KQ_CPU_LANES && plan_has(plan, for_cpus) ? for_cpus : base;
 }
 
 kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
@@ -496,10 +582,12 @@ kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
     kq_step step = {0};
     uint64_t groups;
     if (plan->op == KQ_OP_QUANTIZE) {
-        step.kernel = KQ_KERNEL_QUANTIZE;
+        bool for_cpus = plan_has(plan, KQ_KERNEL_QUANTIZE_CPU);
+        step.kernel = for_cpus ? KQ_KERNEL_QUANTIZE_CPU : KQ_KERNEL_QUANTIZE;
         step.params_bytes = sizeof plan->quantize;
         memcpy(step.params, &plan->quantize, sizeof plan->quantize);
-        groups = ceil_div(plan->quantize.G, KQ_LANES / KQ_LANES_PER_BLOCK);
+        groups =
+            ceil_div(plan->quantize.G, for_cpus ? KQ_CPU_LANES : KQ_LANES / KQ_LANES_PER_BLOCK);
     } else if (plan->op == KQ_OP_SELF_TEST) {
         step.kernel = KQ_KERNEL_PRIMITIVE;
         step.params_bytes = sizeof plan->primitive;
@@ -513,9 +601,16 @@ kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
         } else {
             // With G = 0 the sequential fold alone writes +0, whatever the order.
             bool pairwise = plan->order == KQ_ORDER_PAIRWISE && p.G > 0;
-            step.kernel = pairwise ? KQ_KERNEL_DOT_PAIRWISE : KQ_KERNEL_DOT_SEQUENTIAL;
-            groups = pairwise ? pairwise_fold(plan, index - 1, &p)
-                              : sequential_fold(plan, p.G > 0 ? index - 1 : 0, &p);
+            if (pairwise) {
+                step.kernel = choose_fold(plan, KQ_KERNEL_DOT_PAIRWISE_CPU, KQ_KERNEL_DOT_PAIRWISE);
+                pairwise_fold(plan, index - 1, &p);
+                groups = pairwise_groups(kq_kernel_is_for_cpus(step.kernel), p.dots, p.count);
+            } else {
+                step.kernel =
+                    choose_fold(plan, KQ_KERNEL_DOT_SEQUENTIAL_CPU, KQ_KERNEL_DOT_SEQUENTIAL);
+                sequential_fold(plan, p.G > 0 ? index - 1 : 0, &p);
+                groups = ceil_div(p.dots, KQ_LANES);
+            }
         }
         step.params_bytes = sizeof p;
         memcpy(step.params, &p, sizeof p);

@@ -10,13 +10,19 @@
 // work for some of them, or on some devices, and a pack may lack it.
 enum {
     KQ_KERNEL_QUANTIZE,
+    KQ_KERNEL_QUANTIZE_CPU,
     KQ_KERNEL_DOT_TERMS,
     KQ_KERNEL_DOT_TERMS_COLUMNS,
+    KQ_KERNEL_DOT_TERMS_CPU,
+    KQ_KERNEL_DOT_TERMS_COLUMNS_CPU,
     KQ_KERNEL_DOT_TERMS_SHARED,
     KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED,
     KQ_KERNEL_DOT_TERMS_SHARED_PACKED,
+    KQ_KERNEL_DOT_TERMS_SHARED_CPU,
     KQ_KERNEL_DOT_SEQUENTIAL,
+    KQ_KERNEL_DOT_SEQUENTIAL_CPU,
     KQ_KERNEL_DOT_PAIRWISE,
+    KQ_KERNEL_DOT_PAIRWISE_CPU,
     KQ_KERNEL_PRIMITIVE,
     KQ_KERNEL_COUNT,
 };
@@ -27,6 +33,9 @@ extern const char *const kq_kernel_names[KQ_KERNEL_COUNT];
 // The operation that a kernel belongs to, and whether it is a variant.
 kq_op kq_kernel_op(unsigned kernel);
 bool kq_kernel_is_variant(unsigned kernel);
+
+// Whether a variant is for CPUs, where a workgroup is one work item; all others have KQ_LANES.
+bool kq_kernel_is_for_cpus(unsigned kernel);
 
 // The first half of a kernel's name, which is the entry point in OpenCL. Copied to stem, which it
 // returns.

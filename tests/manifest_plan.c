@@ -229,7 +229,8 @@ static unsigned kernel_of(const char *name)
     return kernel;
 }
 
-// With all kernels that the manifest has for an API. Each of them is dispatched.
+// With all kernels that the manifest has for an API. Each of them is dispatched, but of those for
+// CPUs, which leave some to do nothing, only the variants.
 static void compare_api(const cJSON *manifest, const char *api, tally *t)
 {
     uint32_t all = 0;
@@ -257,7 +258,8 @@ static void compare_api(const cJSON *manifest, const char *api, tally *t)
         compare_dots(manifest, Gs[i], t);
         compare_primitives(manifest, Gs[i] + 1, t);  // the library asks for some always
     }
-    if (t->is_dispatched != all) {
+    all = strcmp(api, "opencl_cpu") == 0 ? t->variants : all;
+    if ((t->is_dispatched & all) != all) {
         printf("kernels 0x%" PRIX32 " of 0x%" PRIX32 " are dispatched\n", t->is_dispatched, all);
         t->wrong++;
     }
@@ -273,6 +275,7 @@ int main(int argc, char **argv)
     tally t = {0};
     compare_api(manifest, "vulkan", &t);
     compare_api(manifest, "opencl_64", &t);
+    compare_api(manifest, "opencl_cpu", &t);
     compare_preset(manifest, &t);
     cJSON_Delete(manifest);
     printf("manifest_plan: %u plans, %u dispatches, %u wrong\n", t.plans, t.dispatches, t.wrong);

@@ -58,14 +58,17 @@ class Installed:
         return [names[i] for i in range(len(names))]
 
     @functools.cache
-    def source(self, name):
-        """Name, local size and arguments of the kernel of an OpenCL C file."""
+    def source(self, name, entry_point):
+        """Local size and arguments of a kernel of an OpenCL C file; None if it has none of that name."""
         text = run('clang-14', '-E', '-P', '-x', 'cl', '-cl-std=CL1.2', str(self.folder / name))
-        kernel, = re.findall(
+        kernels = re.findall(
             r'__attribute__\(\(reqd_work_group_size\((.*?)\)\)\)\s*kernel void (\w+)\((.*?)\)',
             text.stdout, re.S)
-        size = [int(n.strip().rstrip('u')) for n in kernel[0].split(',')]
-        return kernel[1], size, [argument.split() for argument in kernel[2].split(',')]
+        for sizes, found, arguments in kernels:
+            if found == entry_point:
+                size = [int(n.strip().rstrip('u')) for n in sizes.split(',')]
+                return size, [argument.split() for argument in arguments.split(',')]
+        return None
 
 
 def arguments_of(kernel):
@@ -150,9 +153,11 @@ def check_arguments(module, kernel, file):
 
 
 def check_source(installed, kernel, file):
-    name, size, arguments = installed.source(file['file'])
-    if name != file['entry_point']:
-        yield f'entry point {file["entry_point"]} of the source, but it is {name}'
+    found = installed.source(file['file'], file['entry_point'])
+    if found is None:
+        yield f'entry point {file["entry_point"]}, which the source has not'
+        return
+    size, arguments = found
     if size != kernel['local_size']:
         yield f'local size {kernel["local_size"]} of the source, but it is {size}'
     expected = []
@@ -178,7 +183,7 @@ def check_kernel(installed, kernel):
             continue
         if installed.digest(file['file']) != file['sha256']:
             yield f'digest of {file["file"]}'
-        check = check_source if key == 'opencl_source' else check_module
+        check = check_source if key in ('opencl_source', 'opencl_cpu') else check_module
         for fault in check(installed, kernel, file):
             yield f'{file["file"]}: {fault}'
     params = {param['name'] for param in kernel['params']}
@@ -312,17 +317,19 @@ def changes(manifest):
         yield 'plans', set_at(*sequential, 'passes', 1, 'to_at', 'terms')
         yield 'plans', set_at(*sequential, 'scratch', 0, 'where', 'G', 'least', 32768)
         yield 'plans', set_at(*sequential, 'scratch', 0, 'words', 0, 'of', ['dots', 'G'])
-        choices = manifest['operations']['quantized_dot.sequential']['passes'][0]['kernels']
-        for i, choice in enumerate(choices):
-            at_choice = (*sequential, 'passes', 0, 'kernels', i)
-            if choice['name'] != 'quantized_dot_terms.base':
-                yield 'plans', drop(*at_choice)
-            for param, bounds in choice.get('where', {}).items():
-                yield 'plans', drop(*at_choice, 'where', param)
-                if 'least' in bounds:
-                    yield 'plans', set_at(*at_choice, 'where', param, 'least', 33)
-                if 'multiple_of' in bounds:
-                    yield 'plans', set_at(*at_choice, 'where', param, 'multiple_of', 8)
+        for operation, number in (sequential, 0), (sequential, 1), (tree, 1):
+            at_pass = (*operation, 'passes', number, 'kernels')
+            choices = manifest['operations'][operation[1]]['passes'][number]['kernels']
+            for i, choice in enumerate(choices):
+                if i + 1 < len(choices):
+                    yield 'plans', drop(*at_pass, i)
+                for param, bounds in choice.get('where', {}).items():
+                    yield 'plans', drop(*at_pass, i, 'where', param)
+                    if 'least' in bounds:
+                        least = 293 if param.endswith('_step') else 33
+                        yield 'plans', set_at(*at_pass, i, 'where', param, 'least', least)
+                    if 'multiple_of' in bounds:
+                        yield 'plans', set_at(*at_pass, i, 'where', param, 'multiple_of', 8)
         yield 'plans', drop(*sequential, 'passes', 0)
         yield 'plans', set_at(*tree, 'passes', 1, 'leaves_one_of', 64)
         yield 'plans', set_at(*tree, 'passes', 1, 'from_at', 'sums')

@@ -10,8 +10,9 @@ changed.
 
 A mutant is a name and lines: `why` a driver or a kernel is wrong like that; the `file`; what it is
 shown `on`, a driver and, if not `kquant check`, a test with its arguments; the case or the test that
-must `kill` it, or a glob of them; `level` full, where quick lacks the case; the text replaced,
-behind `-`, and what comes in its place, behind `+`. A blank line ends it.
+must `kill` it, or a glob of them; `level` full, where quick lacks the case; the variants of kernels
+that it is shown `without`, a glob; the text replaced, behind `-`, and what comes in its place,
+behind `+`. A blank line ends it.
 
 Exit 0: all were killed. 1: one survived, or its text isn't in its file exactly once, or it does
 not compile. 77: a program or a driver is missing.
@@ -27,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import typing
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -44,6 +46,36 @@ class Unusable(Exception):
 
 # --- The list
 
+class Way(typing.NamedTuple):
+    """How a mutant is shown."""
+    on: str  # a driver, and a test with its arguments if it isn't the command that shows it
+    level: str
+    without: str
+
+    @property
+    def is_test(self):
+        return len(self.on.split()) > 1
+
+    @property
+    def program(self):
+        """What the build calls it."""
+        test = self.on.split()[1:2]
+        return f'tests/{test[0]}' if test else \
+            'tests/kquant_without' if self.without else 'src/tool/kquant'
+
+    def command(self, program, kill):
+        driver, *test = self.on.split()
+        if test:
+            arguments = [str(PLACES.get(a, a)) for a in test[1:]]
+        else:
+            arguments = ['check', f'--device={DEVICES[driver]}', f'--level={self.level}',
+                         f'--filter={kill}']
+        return ['sh', str(HERE / 'drivers.sh'), 'run', driver, str(program)] + arguments
+
+    def environment(self, environment):
+        return environment | ({'KQ_TEST_WITHOUT': self.without} if self.without else {})
+
+
 class Mutant:
     def __init__(self, where, lines):
         self.where = where
@@ -59,7 +91,7 @@ class Mutant:
             if not self.fields.get(key):
                 raise Unusable(f'{where}: {self.name} has no line "{key}"')
         self.file, self.on, self.kill = (self.fields[k] for k in ['file', 'on', 'kill'])
-        self.level = self.fields.get('level', 'quick')
+        self.way = Way(self.on, self.fields.get('level', 'quick'), self.fields.get('without', ''))
 
     def mutated(self):
         """The text of the file with the fault. Runs of blanks match any others."""
@@ -176,18 +208,13 @@ class Build:
             make(output, ' -O1 -w')
         if not objects:
             raise Unusable(f'nothing of {driver} is made of {mutant.file}')
-        program = program_of(mutant.on)
+        program = mutant.way.program
         again = ' '.join(shlex.quote(str(made[o])) for o in dict.fromkeys(objects))
         # Before the archives, whose objects of the same names are then left alone.
         made_program = folder / 'program'
         command = self.commands[program].replace(f'-o {program} ', f'-o {made_program} {again} ', 1)
         run_tool(command, self.folder)
         return made_program
-
-
-def program_of(on):
-    words = on.split()
-    return f'tests/{words[1]}' if len(words) > 1 else 'src/tool/kquant'
 
 
 # --- Running
@@ -201,15 +228,6 @@ def write_few(folder):
     for path in (HERE / 'vectors').glob('*.tsv'):
         (folder / path.name).write_text(''.join(path.read_text().splitlines(True)[1::25]))
     PLACES['FEW'] = folder
-
-
-def command_of(on, level, program, kill):
-    driver, *test = on.split()
-    if test:
-        arguments = [str(PLACES.get(a, a)) for a in test[1:]]
-    else:
-        arguments = ['check', f'--device={DEVICES[driver]}', f'--level={level}', f'--filter={kill}']
-    return ['sh', str(HERE / 'drivers.sh'), 'run', driver, str(program)] + arguments
 
 
 class Run:
@@ -248,50 +266,49 @@ def passed_test(line):
 
 def killer(mutant, program, environment):
     """The case or test that fails, of those that the list names; None: none does."""
-    is_test = len(mutant.on.split()) > 1
-    failure = failed_test if is_test else failed_case
+    failure = failed_test if mutant.way.is_test else failed_case
 
     def is_killer(line):
         name = failure(line)
         return name is not None and fnmatch.fnmatchcase(name, mutant.kill)
 
-    command = command_of(mutant.on, mutant.level, program, mutant.kill)
-    run = Run(command, environment, is_killer)
+    run = Run(mutant.way.command(program, mutant.kill), mutant.way.environment(environment),
+              is_killer)
     hits = [failure(line) for line in run.lines if is_killer(line)]
     if not hits and mutant.on != 'reference' and run.code == SKIP and len(run.lines) < 3:
         raise Unusable('\n'.join(run.lines))
     return (hits[0] if hits else None), run
 
 
-def control(on, level, kills, program, environment):
+def control(way, kills, program, environment):
     """None if all that is to kill is there and passes without a fault; else what was printed; or SKIP."""
-    is_test = len(on.split()) > 1
     missing = set(kills)
+    environment = way.environment(environment)
 
     def see(name):
         missing.difference_update(k for k in kills if name and fnmatch.fnmatchcase(name, k))
 
     def is_enough(line):
         see(passed_test(line))
-        return is_test and not missing
+        return way.is_test and not missing
 
     # All cases of a level that takes minutes are too many.
-    for glob in kills if level == 'full' else ['*']:
-        run = Run(command_of(on, level, program, glob), environment, is_enough)
+    for glob in kills if way.level == 'full' else ['*']:
+        run = Run(way.command(program, glob), environment, is_enough)
         if run.code == SKIP and any('drivers.sh: no ' in line for line in run.lines):
             return SKIP
         is_good = run.is_cut and not any(failed_test(line) for line in run.lines)
-        if not is_test:
+        if not way.is_test:
             is_good = any(re.match(r'[1-9]\d* passed, 0 failed', line) for line in run.lines)
         if not is_good:
             break
-    if not is_test:
-        command = [str(program), 'check', f'--level={level}', '--list']
+    if not way.is_test:
+        command = [str(program), 'check', f'--level={way.level}', '--list']
         for name in Run(command, environment, lambda _: False).lines:
             see(name)
     if is_good and not missing:
         return None
-    return f'{on}, with nothing changed; missing: {" ".join(missing)}\n' + '\n'.join(run.lines)
+    return f'{way.on}, with nothing changed; missing: {" ".join(missing)}\n' + '\n'.join(run.lines)
 
 
 def judge(build, mutant, scratch, environment):
@@ -335,14 +352,14 @@ def main():
         write_few(Path(scratch) / 'few')
         kills = {}
         for mutant in mutants:
-            kills.setdefault((mutant.on, mutant.level), {})[mutant.kill] = None
-        controls = {(on, level): pool.submit(control, on, level, list(kills[on, level]),
-                                             build.folder / program_of(on), environment)
-                    for on, level in kills}
-        for (on, _), future in controls.items():
+            kills.setdefault(mutant.way, {})[mutant.kill] = None
+        controls = {way: pool.submit(control, way, list(kills[way]), build.folder / way.program,
+                                     environment)
+                    for way in kills}
+        for way, future in controls.items():
             said = future.result()
             if said == SKIP:
-                print(f'mutants.py: {on.split()[0]} is not installed', file=sys.stderr)
+                print(f'mutants.py: {way.on.split()[0]} is not installed', file=sys.stderr)
                 return SKIP
             if said is not None:
                 print(said)

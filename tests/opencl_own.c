@@ -160,6 +160,7 @@ int own_start(int argc, char **argv, bool needs_vectors)
         return EXIT_FAILURE;
     }
     wrapped_opencl_watch(false);
+    own.wrapped.native_vector_width_char = 1;  // base kernels
     own.lookup = wrapped_opencl_lookup(&own.wrapped);
     kq_result result = own.lookup.fn != NULL ? open_device(0, &own.device) : KQ_ERROR_NO_DEVICE;
     if (result != KQ_OK) {

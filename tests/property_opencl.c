@@ -21,6 +21,20 @@ static const struct {
     {1 << 20, 1 << 20, 7},           {65536 + 1, 99999, 0},
 };
 
+// Devices go without variants: the lowest has base kernels alone, those behind it lack one for CPUs
+// each.
+static uint32_t without(unsigned number)
+{
+    unsigned variant = DEVICE_GROUPS;
+    uint32_t kernels = 0;
+    for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT; kernel++) {
+        if (kq_kernel_is_for_cpus(kernel) && (number == DEVICE_LOWEST || ++variant == number)) {
+            kernels |= 1u << kernel;
+        }
+    }
+    return kernels;
+}
+
 static wrapped_opencl wrapped_now[DEVICE_COUNT];
 static kq_device *devices[DEVICE_COUNT];
 static wrapped_opencl *current;
@@ -43,12 +57,15 @@ kq_device *property_device(unsigned number, report *report)
     kq_lookup lookup = wrapped_opencl_lookup(current);
     if (devices[number] == NULL) {
         current->max_mem_alloc_size = shown[number].max_allocation;
+        // A compiler that makes vectors by itself, or none, runs the kernels for CPUs all the same.
+        current->native_vector_width_char = 16;
         const kq_device_params params = {
             .device = "opencl:0",
             .lookup = lookup,
             .errors = report_errors(report),
         };
-        assert_int_equal(kq_device_create(&params, &devices[number]), KQ_OK);
+        assert_int_equal(kq_device_create_without(&params, without(number), &devices[number]),
+                         KQ_OK);
         kq_limits *limits = &devices[number]->capacity.limits;
         if (shown[number].range_bytes != 0) {
             limits->range_bytes = shown[number].range_bytes;

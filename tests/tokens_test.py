@@ -5,7 +5,8 @@ usage: tokens_test.py [GLSLANG [CLANG [CC]]]
 
 Preprocesses src/exact.h, src/records.h and src/primitive.h after each language's prelude and
 compares the streams, then the functions that every kernel and the C reference got from them. Holds
-these headers to the few operators that drivers get right, and shaders/ and cl/ to having no arithmetic of their own.
+these headers to the few operators that drivers get right, and shaders/ and cl/ to having no arithmetic of their own,
+but what is for CPUs, where u32 is a vector, to having no float.
 
 Exit 1: a difference or a broken rule, each named. Exit 77: a tool is missing.
 It first shows on changed copies that each rule can fail.
@@ -112,10 +113,15 @@ def check_streams(tools, folder):
 
 # --- What each kernel got
 
+def is_for_cpus(path):
+    return re.fullmatch(r'(\w+\.)?cpu(_\w+)?\.cl', path.name) is not None
+
+
 def functions(tokens):
     """The definitions at file scope whose names start with kq_: {name: tokens}."""
     found = {}
     depth = 0
+    tokens = list(tokens)
     for i, token in enumerate(tokens):
         depth += (token in '({') - (token in ')}')
         if depth == 0 and token.startswith('kq_') and tokens[i + 1:i + 2] == ['(']:
@@ -146,7 +152,8 @@ def check_kernel(tools, folder, path):
     exact, records, primitive = map(functions, stream(tools, folder, 'c', defines))
     copy = Path(folder) / path.name
     copy.write_text(text)
-    found = functions(tools.tokens(language, copy))
+    found = functions('u32' if token == CPU_VECTOR and is_for_cpus(path) else token
+                      for token in tools.tokens(language, copy))
     expected = dict(exact)
     for header in (records, primitive):
         expected |= header if any(name in found for name in header) else {}
@@ -168,12 +175,12 @@ OPERATORS = {
 # What kernels do to indices is one of the steps to be asked for, but no other step has it.
 DIVISION = ('primitive.h', '/')
 KEYWORDS = {'for', 'if', 'return'}
-TYPES = {'u32', 'KQ_FN', 'KQ_IN', 'KQ_Q4_K', 'KQ_Q8_K'}
+TYPES = {'u32', 'KQ_COUNTER', 'KQ_FN', 'KQ_IN', 'KQ_Q4_K', 'KQ_Q8_K'}
 # What a kernel defines to reach records, or records.h makes from that.
 LOAD_MACRO = re.compile(r'KQ_Q[48]_K_\w+')
-CONDITION = re.compile(r'ifndef KQ_(EXACT|RECORDS|PRIMITIVE)_H|ifdef KQ_Q[48]_K_\w+|endif'
+CONDITION = re.compile(r'ifndef KQ_((EXACT|RECORDS|PRIMITIVE)_H|COUNTER|HAS_CLZ)|ifdef KQ_Q[48]_K_\w+|endif'
                        r'|if defined \( KQ_Q[48]_K_\w+ \)( && defined \( KQ_Q[48]_K_\w+ \))*')
-CONSTANT = re.compile(r'define KQ_\w+( (0[xX][0-9A-F]+|\d+)u)?')
+CONSTANT = re.compile(r'define KQ_(\w+( (0[xX][0-9A-F]+|\d+)u)?|COUNTER u32)')
 LOAD = re.compile(r'define KQ_Q[48]_K_\w+ \( [a-z_]+( , [a-z_]+)* \) ')
 OTHER_TYPES = set('''
     int uint unsigned signed char uchar short ushort long ulong size_t bool float double half
@@ -230,6 +237,9 @@ FLOAT_WORDS = re.compile(r'''
     | bitCount | popcount | findMSB | findLSB | clz | [ui]mulExtended | mul_hi | bitfield\w+
     | (?:u?int)?(?:8|16|64)_t | u?char\d* | u?short\d* | u?long\d*
 ''', re.VERBOSE)
+# What these have that vectors of a CPU are made and read with; and what a u32 is there.
+VECTOR_WORDS = re.compile(r'(convert|as)_u?(char|short|int)\d+|v(load|store)\d+|u?(char|short|long)\d*|as_ulong\d')
+CPU_VECTOR = 'uint16'
 # Masks of whole words and halves. The fields of an f32 or f16 are for exact.h to know.
 MASKS = {'0xFFFFFFFFu', '0xFFFFu'}
 FIELDS = {'10', '23', '126', '127', '128', '149', '150', '254', '255'}
@@ -241,7 +251,10 @@ def check_kernel_text(path):
     for line in text.splitlines():
         where = f'{path.name}: {line.strip()!r}'
         for token in TOKEN.findall(line):
-            if FLOAT_WORDS.fullmatch(token):
+            if is_for_cpus(path):
+                if FLOAT_WORDS.fullmatch(token) and not VECTOR_WORDS.fullmatch(token):
+                    yield f'{where}: the word {token}'
+            elif FLOAT_WORDS.fullmatch(token):
                 yield f'{where}: the word {token}'
             elif re.match(r'0[xX]', token) and token not in MASKS:
                 yield f'{where}: the mask {token}'

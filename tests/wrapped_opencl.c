@@ -197,6 +197,12 @@ static bool shown_number(cl_device_info info, void *value, size_t *bytes)
         from =
             wrapped_current->max_mem_alloc_size != 0 ? &wrapped_current->max_mem_alloc_size : NULL;
         break;
+    case CL_DEVICE_NATIVE_VECTOR_WIDTH_CHAR:
+        *bytes = sizeof wrapped_current->native_vector_width_char;
+        from = wrapped_current->native_vector_width_char != 0
+                   ? &wrapped_current->native_vector_width_char
+                   : NULL;
+        break;
     case CL_DEVICE_LOCAL_MEM_SIZE:
         *bytes = sizeof wrapped_current->local_mem_size;
         from = wrapped_current->local_mem_size != 0 ? &wrapped_current->local_mem_size : NULL;
@@ -610,7 +616,8 @@ unsigned wrapped_opencl_modules(void)
     size_t count = 0;
     const kq_kernel *kernels = kq_kernels(&count);
     for (size_t i = 0; i < count; i++) {
-        modules += kernels[i].api == KQ_API_OPENCL && kernels[i].address_bits == 64;
+        modules += kernels[i].api == KQ_API_OPENCL && kernels[i].address_bits == 64 &&
+                   kernels[i].spirv != NULL;
     }
     return modules;
 }

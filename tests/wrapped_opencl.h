@@ -48,6 +48,7 @@ typedef struct wrapped_opencl {
     const char *profile;
     const char *extensions;
     cl_ulong max_mem_alloc_size;
+    cl_uint native_vector_width_char;
     cl_ulong local_mem_size;
     size_t max_work_group_size;
     size_t max_work_item_sizes[3];

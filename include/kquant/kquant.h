@@ -122,9 +122,9 @@ typedef struct kq_kernel {
     kq_op op;
     uint32_t caps;          // features that must be enabled, as bits: kq_cap
     uint32_t address_bits;  // OpenCL: 32 or 64, of this SPIR-V; Vulkan: 0
-    const uint32_t *spirv;  // one module, host-endian words; entry point "main" in Vulkan, <kernel> in OpenCL
-    size_t spirv_bytes;
-    const char *source;  // OpenCL C 1.2 of the same kernel, includes resolved; NULL in Vulkan
+    const uint32_t *spirv;  // one module, host-endian words; entry point "main" in Vulkan, <kernel> in OpenCL; NULL in
+    size_t spirv_bytes;     // <kernel>.cpu, which is for OpenCL CPUs, from source
+    const char *source;     // OpenCL C 1.2 of the same kernel, includes resolved; NULL in Vulkan
     size_t source_bytes;
 } kq_kernel;
 KQ_API const kq_kernel *kq_kernels(size_t *count);  // *count is set; static, of the APIs this library has
