@@ -1,5 +1,6 @@
-// Large numbers: strides and steps past 16 and 24 bits, dots of many records, many blocks and dots.
-// All operands are drawn, and what must come out is what the reference makes of them.
+// Large numbers, loops that share, strides and steps past 16 and 24 bits, dots of many records,
+// many blocks and dots. All operands are drawn, and what must come out is what the reference makes
+// of them.
 #include "bytes.h"
 #include "cases.h"
 #include "draws.h"
@@ -92,6 +93,37 @@ static test_case *add_long(case_list *list, uint32_t inner, uint32_t outer, uint
     test->G = G;
     test->cut_work = CASE_CUT_WORK + (uint64_t)inner * outer * G / 10;
     return test;
+}
+
+// --- Loops that share
+
+// Kernels of dots that share work go by what each loop goes over: rows that meet one rhs, in
+// columns that have the rows in common or each its own.
+static void add_sharing(case_list *list, const char *what, uint32_t inner, uint32_t outer,
+                        bool shares_rows, uint64_t lhs_offset, uint32_t G)
+{
+    test_case *test = case_add(list, KQ_OP_QUANTIZED_DOT, build_drawn,
+                               "%s-%" PRIu32 "x%" PRIu32 "-at-%" PRIu64 "-of-%" PRIu32, what, inner,
+                               outer, lhs_offset, G);
+    test->layout = sliding(inner, outer, false);
+    test->layout.repeat.rhs_step[0] = 0;
+    if (shares_rows) {
+        test->layout.repeat.lhs_step[1] = 0;
+    }
+    test->layout.views[OPERAND_LHS].offset = lhs_offset;
+    test->G = G;
+}
+
+static void add_loops_that_share(case_list *list)
+{
+    static const uint64_t offsets[] = {0, 16, 3};
+    for (size_t k = 0; k < sizeof offsets / sizeof offsets[0]; k++) {
+        add_sharing(list, "rows", 65, 1, false, offsets[k], 18);
+        add_sharing(list, "columns", 33, 5, true, offsets[k], 18);
+        add_sharing(list, "columns", 15, 2, true, offsets[k], 1);
+        add_sharing(list, "batches", 33, 3, false, offsets[k], 18);
+        add_sharing(list, "batches", 15, 2, false, offsets[k], 1);
+    }
 }
 
 // --- Far apart
@@ -242,6 +274,7 @@ static test_case *add_many_blocks(case_list *list, uint32_t G, const char *suffi
 
 void cases_add_large(case_list *list)
 {
+    add_loops_that_share(list);
     add_far_dots(list, 300007);
     add_far_blocks(list, 300007, 70004);
     add_many_blocks(list, 9000, "");
