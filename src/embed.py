@@ -13,8 +13,10 @@ from pathlib import Path
 
 
 def resolve(path, folders, seen):
-    """The text of an OpenCL C file, its quoted includes put in once each, comments taken out."""
+    """The text of an OpenCL C file, its quoted includes put in once each, comments taken out, and
+    the blanks that align."""
     text = re.sub(r'//[^\n]*|/\*.*?\*/', '', Path(path).read_text(), flags=re.S)
+    text = re.sub(r'(?<=\S)[ \t]{2,}', ' ', text)
     lines = []
     for line in text.splitlines():
         include = re.fullmatch(r'\s*#\s*include\s+"([^"]+)"\s*', line)
