@@ -28,6 +28,8 @@ const bench_shape bench_shapes[] = {
     DOTS("dots-4096x8-of-16", 16, 4096, 8, false),
     DOTS("dots-4096x64-of-16", 16, 4096, 64, false),
     DOTS("own-rhs-4096-of-16", 16, 4096, 1, true),
+    // As many bytes as the long dot has.
+    DOTS("own-rhs-65536-of-16", 16, 65536, 1, true),
     DOTS("long-of-1048576", 1048576, 1, 1, true),
     {"quantize-16", KQ_OP_QUANTIZE, KQ_ORDER_SEQUENTIAL, false, 16, {1, 1}},
     {"quantize-4096", KQ_OP_QUANTIZE, KQ_ORDER_SEQUENTIAL, false, 4096, {1, 1}},
