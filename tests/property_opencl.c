@@ -21,15 +21,17 @@ static const struct {
     {1 << 20, 1 << 20, 7},           {65536 + 1, 99999, 0},
 };
 
-// Devices go without variants: the lowest has base kernels alone, those behind it lack one for CPUs
-// each.
+// Devices go without variants: the lowest has base kernels alone, each of those for CPUs is lacking
+// from one behind it.
 static uint32_t without(unsigned number)
 {
-    unsigned variant = DEVICE_GROUPS;
+    enum { FIRST = DEVICE_GROUPS + 1 };
+    unsigned variants = 0;
     uint32_t kernels = 0;
     for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT; kernel++) {
-        if (kq_kernel_is_for_cpus(kernel) && (number == DEVICE_LOWEST || ++variant == number)) {
-            kernels |= 1u << kernel;
+        if (kq_kernel_is_for_cpus(kernel)) {
+            unsigned lacking = FIRST + variants++ % (DEVICE_COUNT - FIRST);
+            kernels |= number == DEVICE_LOWEST || number == lacking ? 1u << kernel : 0;
         }
     }
     return kernels;
