@@ -304,9 +304,9 @@ static cl_program find_program(const kq_opencl *pack, const target *t, unsigned 
 }
 
 // Builds one kernel from what `wanted` allows. *first is the first way to try, and is set to the
-// one that worked. A kernel for CPUs may ask too much of a compiler: it is then left out.
-static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_program wanted,
-                              unsigned index, unsigned *first)
+// one that worked. A kernel for CPUs may ask too much of a compiler: all of them are then left out.
+static kq_result build_kernel(kq_opencl *pack, target *t, kq_opencl_program wanted, unsigned index,
+                              unsigned *first)
 {
     char stem[KQ_STEM_BYTES];
     kq_kernel_stem(index, stem);
@@ -346,13 +346,16 @@ static kq_result build_kernel(kq_opencl *pack, const target *t, kq_opencl_progra
             return KQ_OK;
         }
         is_refused = is_refusal(from, code);
-        if (!is_refused) {
+        // Without optimization those for CPUs are of no use.
+        if (!is_refused || kq_kernel_is_for_cpus(index)) {
             break;
         }
     }
-    return is_refused && kq_kernel_is_for_cpus(index)
-               ? KQ_OK
-               : kq_fail(&pack->errors, result, "%s", reason);
+    if (is_refused && kq_kernel_is_for_cpus(index)) {
+        t->is_cpu = false;
+        return KQ_OK;
+    }
+    return kq_fail(&pack->errors, result, "%s", reason);
 }
 
 // Whether the library has a variant for the device. Those for CPUs are source.

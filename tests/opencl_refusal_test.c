@@ -539,6 +539,28 @@ static void test_failing_builds(void **state)
     kq_opencl_destroy(&pack);
 }
 
+// A compiler that refuses the kernels for CPUs is asked once, and the pack goes without them.
+static void test_refused_variants(void **state)
+{
+    engine *e = *state;
+    kq_opencl_params params = engine_pack_params(e);
+    kq_opencl *pack = NULL;
+    cl_device_type type = 0;
+    e->cl.clGetDeviceInfo(e->device, CL_DEVICE_TYPE, sizeof type, &type, NULL);
+    assert_true((type & CL_DEVICE_TYPE_CPU) != 0);
+    e->wrapped.native_vector_width_char = 16;
+    set_fault(e, "clBuildProgram", 2, CL_BUILD_PROGRAM_FAILURE);
+    engine_expect_ok(e, kq_opencl_create(&params, &pack));
+    assert_string_equal(fault.failed, "clBuildProgram");
+    assert_int_equal(wrapped_opencl_calls(&e->wrapped, "clBuildProgram"),
+                     wrapped_opencl_modules() + 1);
+    e->wrapped.fail = NULL;
+    kq_opencl_destroy(&pack);
+    set_fault(e, "clBuildProgram", 2, CL_OUT_OF_HOST_MEMORY);
+    REFUSE_PACK(KQ_ERROR_MEMORY, "clBuildProgram of quantize", (void)0);
+    e->wrapped.native_vector_width_char = 1;
+}
+
 // --- All of it
 
 int main(int argc, char **argv)
@@ -547,12 +569,12 @@ int main(int argc, char **argv)
     status = status != EXIT_SUCCESS ? status : engine_check_device(&shared.options);
     if (status == EXIT_SUCCESS) {
         const struct CMUnitTest tests[] = {
-            cmocka_unit_test(test_call_arguments), cmocka_unit_test(test_sub_buffers),
-            cmocka_unit_test(test_pack_arguments), cmocka_unit_test(test_ops),
-            cmocka_unit_test(test_lesser_devices), cmocka_unit_test(test_least_device),
-            cmocka_unit_test(test_failing_calls),  cmocka_unit_test(test_failing_builds),
-            cmocka_unit_test(test_self_test),      cmocka_unit_test(test_failing_self_test),
-            cmocka_unit_test(test_close),
+            cmocka_unit_test(test_call_arguments),    cmocka_unit_test(test_sub_buffers),
+            cmocka_unit_test(test_pack_arguments),    cmocka_unit_test(test_ops),
+            cmocka_unit_test(test_lesser_devices),    cmocka_unit_test(test_least_device),
+            cmocka_unit_test(test_failing_calls),     cmocka_unit_test(test_failing_builds),
+            cmocka_unit_test(test_refused_variants),  cmocka_unit_test(test_self_test),
+            cmocka_unit_test(test_failing_self_test), cmocka_unit_test(test_close),
         };
         int failed = cmocka_run_group_tests_name("opencl_refusal", tests, open_engine, NULL);
         status = failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

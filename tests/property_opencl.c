@@ -59,8 +59,6 @@ kq_device *property_device(unsigned number, report *report)
     kq_lookup lookup = wrapped_opencl_lookup(current);
     if (devices[number] == NULL) {
         current->max_mem_alloc_size = shown[number].max_allocation;
-        // A compiler that makes vectors by itself, or none, runs the kernels for CPUs all the same.
-        current->native_vector_width_char = 16;
         const kq_device_params params = {
             .device = "opencl:0",
             .lookup = lookup,
