@@ -45,6 +45,9 @@ const kq_buffer *kq_operand_buffer(const kq_operation *operation, int role);
 // isn't used.
 void *kq_piece_memory(const kq_operation *operation, const kq_piece *piece, int role, void *stage);
 
+// What a piece of a bandwidth recording moves, in the memory that it is bound in.
+kq_transfer kq_piece_transfer(const kq_operation *operation, const kq_piece *piece);
+
 // Every result but KQ_OK has been reported through device->errors (list: has no reporter).
 struct kq_backend {
     kq_api api;

@@ -626,6 +626,20 @@ static kq_result enqueue_dot(const kq_device *device, const opencl_work *w, cons
     return result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_RESULT, false);
 }
 
+static kq_result enqueue_bandwidth(const kq_device *device, const opencl_item *item,
+                                   cl_event *event)
+{
+    const opencl_device *d = device->self;
+    const kq_transfer transfer = kq_piece_transfer(item->operation, item->piece);
+    kq_opencl *pack = NULL;
+    kq_result result = opencl_need_pack(device, KQ_OP_SELF_TEST, &pack);
+    return result != KQ_OK ? result
+                           : kq_opencl_bandwidth_enqueue(
+                                 pack, kq_piece_memory(item->operation, item->piece, KQ_FROM, NULL),
+                                 kq_piece_memory(item->operation, item->piece, KQ_TO, NULL),
+                                 &transfer, d->queue, event);
+}
+
 // From the end of all that came before the kernels to the end of the last of them; 0 where the
 // driver can't tell.
 static uint64_t time_between(const opencl_device *d, cl_event before, cl_event last)
@@ -655,7 +669,9 @@ static kq_result opencl_run(kq_device *device, void *work, uint32_t index, kq_st
         d->cl.clEnqueueMarkerWithWaitList(d->queue, 0, NULL, &before);
     }
     kq_result result = is_quantize ? enqueue_quantize(device, w, item, status, &last)
-                                   : enqueue_dot(device, w, item, &last);
+                       : item->operation->op == KQ_OP_SELF_TEST
+                           ? enqueue_bandwidth(device, item, &last)
+                           : enqueue_dot(device, w, item, &last);
     result = opencl_finish(device, last, result);
     if (result == KQ_OK && is_quantize) {
         cl_int code = d->cl.clEnqueueReadBuffer(d->queue, w->status, CL_TRUE, 0, sizeof *status,

@@ -97,6 +97,16 @@ void *kq_piece_memory(const kq_operation *operation, const kq_piece *piece, int 
                : kq_buffer_run(buffer, piece->source.extents[role].offset, 1).memory;
 }
 
+kq_transfer kq_piece_transfer(const kq_operation *operation, const kq_piece *piece)
+{
+    return (kq_transfer){
+        .from_offset = piece->shape.extents[KQ_FROM].offset,
+        .to_offset = piece->shape.extents[KQ_TO].offset,
+        .bytes = (uint64_t)piece->shape.G * KQ_BANDWIDTH_BYTES,
+        .is_copy = operation->is_copy,
+    };
+}
+
 static kq_result start_job(const kq_device *device, job *j)
 {
     kq_result result = kq_shape_make(&j->operation, &device->errors, &j->shape);
@@ -303,6 +313,26 @@ struct kq_recording {
     kq_piece pieces[];
 };
 
+// All of it but the work and the pieces.
+static kq_result allocate_recording(kq_device *device, const kq_operation *operation,
+                                    uint64_t count, kq_recording **recording)
+{
+    kq_recording *r = NULL;
+    if (count <= UINT32_MAX && count <= (SIZE_MAX - sizeof *r) / sizeof r->pieces[0]) {
+        r = calloc(1, sizeof *r + (size_t)count * sizeof r->pieces[0]);
+    }
+    *recording = r;
+    if (r == NULL) {
+        return kq_fail(&device->errors, KQ_ERROR_MEMORY,
+                       "out of host memory for a recording of %" PRIu64 " submissions", count);
+    }
+    r->device = device;
+    r->operation = *operation;
+    r->operation.repeat = NULL;  // the caller's; pieces have their own
+    r->count = (uint32_t)count;
+    return KQ_OK;
+}
+
 static kq_result record_pieces(job *j, kq_recording *r)
 {
     kq_result result = KQ_OK;
@@ -335,21 +365,13 @@ static kq_result make_recording(kq_device *device, job *j, kq_recording **record
         }
     }
     kq_recording *r = NULL;
-    if (count <= UINT32_MAX && count <= (SIZE_MAX - sizeof *r) / sizeof r->pieces[0]) {
-        r = calloc(1, sizeof *r + (size_t)count * sizeof r->pieces[0]);
+    kq_result result = allocate_recording(device, &j->operation, count, &r);
+    if (result != KQ_OK) {
+        return result;
     }
-    if (r == NULL) {
-        return kq_fail(&device->errors, KQ_ERROR_MEMORY,
-                       "out of host memory for a recording of %" PRIu64 " submissions", count);
-    }
-    r->device = device;
-    r->operation = j->operation;
-    r->operation.repeat = NULL;  // the caller's; pieces have their own
     r->shape = j->shape;
-    r->count = (uint32_t)count;
     j->cutter = start;
-    kq_result result =
-        device->backend->work_create(device, true, r->count, scratch_bytes, &r->work);
+    result = device->backend->work_create(device, true, r->count, scratch_bytes, &r->work);
     result = result != KQ_OK ? result : record_pieces(j, r);
     if (result != KQ_OK) {
         kq_recording_destroy(&r);
@@ -408,6 +430,112 @@ void kq_recording_destroy(kq_recording **recording)
         free(r);
         *recording = NULL;
     }
+}
+
+// --- Bandwidth
+
+// Sets *piece to the transfer of what comes next, as much as a binding and a segment of each buffer
+// hold; false, with 0 bytes, where that is less than a workgroup's.
+static bool next_transfer(const kq_device *device, const kq_operation *operation, uint64_t done,
+                          uint64_t bytes, kq_piece *piece)
+{
+    const kq_transfer before = {.bytes = done, .is_copy = operation->is_copy};
+    const kq_transfer left = {.bytes = bytes - done, .is_copy = operation->is_copy};
+    const uint64_t at[] = {[KQ_FROM] = done, [KQ_TO] = kq_transfer_written(&before)};
+    const uint64_t size[] = {[KQ_FROM] = left.bytes, [KQ_TO] = kq_transfer_written(&left)};
+    uint64_t most = device->is_limited ? device->capacity.limits.range_bytes : UINT64_MAX;
+    memset(piece, 0, sizeof *piece);
+    piece->op = KQ_OP_SELF_TEST;
+    for (int role = KQ_FROM; role <= KQ_TO; role++) {
+        kq_segment_run run =
+            kq_buffer_run(kq_operand_buffer(operation, role), at[role], size[role]);
+        uint64_t ratio = left.bytes / size[role];
+        piece->source.extents[role].offset = at[role];
+        piece->shape.extents[role].offset = run.offset;
+        most = most < run.bytes * ratio ? most : run.bytes * ratio;
+    }
+    most /= KQ_BANDWIDTH_BYTES;
+    piece->shape.G = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
+    return piece->shape.G > 0;
+}
+
+static kq_result check_transfer(const kq_device *device, const kq_operation *operation,
+                                uint64_t bytes)
+{
+    const kq_errors *errors = &device->errors;
+    const kq_transfer transfer = {.bytes = bytes, .is_copy = operation->is_copy};
+    const uint64_t needed[] = {[KQ_FROM] = bytes, [KQ_TO] = kq_transfer_written(&transfer)};
+    static const char *const names[] = {[KQ_FROM] = "from", [KQ_TO] = "to"};
+    if (bytes == 0 || bytes % KQ_BANDWIDTH_BYTES != 0) {
+        return kq_fail(errors, KQ_ERROR_ARGUMENT,
+                       "bytes is %" PRIu64 "; it must be a multiple of %u and not 0", bytes,
+                       KQ_BANDWIDTH_BYTES);
+    }
+    for (int role = KQ_FROM; role <= KQ_TO; role++) {
+        const kq_operand *operand = &operation->operands[role];
+        if (operand->buffer == 0) {
+            return kq_fail(errors, KQ_ERROR_ARGUMENT, "%s is null", names[role]);
+        }
+        if (operand->buffer_bytes < needed[role]) {
+            return kq_fail(errors, KQ_ERROR_ARGUMENT,
+                           "%s has %" PRIu64 " bytes; %" PRIu64 " are needed", names[role],
+                           operand->buffer_bytes, needed[role]);
+        }
+    }
+    return operation->operands[KQ_FROM].buffer != operation->operands[KQ_TO].buffer
+               ? KQ_OK
+               : kq_fail(errors, KQ_ERROR_ARGUMENT, "from and to are one buffer");
+}
+
+// Counts the pieces, and keeps them in r if that is not NULL.
+static kq_result cut_transfer(const kq_device *device, const kq_operation *operation,
+                              uint64_t bytes, kq_recording *r, uint64_t *count)
+{
+    *count = 0;
+    for (uint64_t done = 0; done < bytes; (*count)++) {
+        kq_piece piece;
+        if (!next_transfer(device, operation, done, bytes, &piece)) {
+            return kq_fail(&device->errors, KQ_ERROR_UNSUPPORTED,
+                           "a buffer lies in pieces of %" PRIu64 " bytes, no multiple of %u",
+                           device->capacity.segment_bytes, KQ_BANDWIDTH_BYTES);
+        }
+        done += (uint64_t)piece.shape.G * KQ_BANDWIDTH_BYTES;
+        if (r != NULL) {
+            r->pieces[*count] = piece;
+        }
+    }
+    return KQ_OK;
+}
+
+kq_result kq_bandwidth_record(kq_device *device, kq_buffer *from, kq_buffer *to, uint64_t bytes,
+                              int reads_only, kq_recording **recording)
+{
+    kq_operation operation = {.op = KQ_OP_SELF_TEST, .is_copy = !reads_only};
+    const kq_view view = {0};
+    kq_recording *r = NULL;
+    uint64_t count = 0;
+    *recording = NULL;
+    kq_result result = check_op(device, KQ_OP_SELF_TEST, "KQ_OP_SELF_TEST");
+    if (result == KQ_OK) {
+        result = fill_operand(device, "from", from, &view, &operation.operands[KQ_FROM]);
+    }
+    if (result == KQ_OK) {
+        result = fill_operand(device, "to", to, &view, &operation.operands[KQ_TO]);
+    }
+    result = result != KQ_OK ? result : check_transfer(device, &operation, bytes);
+    result = result != KQ_OK ? result : cut_transfer(device, &operation, bytes, NULL, &count);
+    result = result != KQ_OK ? result : allocate_recording(device, &operation, count, &r);
+    result = result != KQ_OK ? result : cut_transfer(device, &operation, bytes, r, &count);
+    result = result != KQ_OK ? result
+                             : device->backend->work_create(device, true, r->count, 0, &r->work);
+    for (uint32_t i = 0; result == KQ_OK && i < r->count; i++) {
+        result = device->backend->record(device, r->work, i, &r->operation, &r->pieces[i]);
+    }
+    if (result != KQ_OK) {
+        kq_recording_destroy(&r);
+    }
+    *recording = r;
+    return result;
 }
 
 // --- The self-test

@@ -115,6 +115,27 @@ static void *memory_of(const reference_item *item, int role)
     return buffer != NULL ? buffer->memory[0] : NULL;
 }
 
+// As the kernel does it: a word a lane is the xor of what that lane read.
+static void read_words(const unsigned char *from, unsigned char *sums, uint64_t bytes)
+{
+    const size_t lane_words = 4, row_words = KQ_LANES * lane_words;
+    for (uint64_t unit = 0; unit < bytes / KQ_BANDWIDTH_BYTES; unit++) {
+        uint32_t row[KQ_LANES * 4] = {0};
+        for (size_t k = 0; k < KQ_BANDWIDTH_BYTES; k += sizeof row) {
+            uint32_t words[KQ_LANES * 4];
+            memcpy(words, from + unit * KQ_BANDWIDTH_BYTES + k, sizeof words);
+            for (size_t i = 0; i < row_words; i++) {
+                row[i] ^= words[i];
+            }
+        }
+        for (size_t lane = 0; lane < KQ_LANES; lane++) {
+            const uint32_t *v = row + lane * lane_words;
+            uint32_t sum = v[0] ^ v[1] ^ v[2] ^ v[3];
+            memcpy(sums + (unit * KQ_LANES + lane) * 4, &sum, sizeof sum);
+        }
+    }
+}
+
 static kq_result reference_run(kq_device *device, void *work, uint32_t index, kq_status *status,
                                uint64_t *nanoseconds)
 {
@@ -125,6 +146,13 @@ static kq_result reference_run(kq_device *device, void *work, uint32_t index, kq
     if (item->operation->op == KQ_OP_QUANTIZE) {
         kq_reference_quantize(shape, memory_of(item, KQ_VALUES), memory_of(item, KQ_RECORDS),
                               status);
+    } else if (item->operation->op == KQ_OP_SELF_TEST) {
+        const uint64_t bytes = (uint64_t)shape->G * KQ_BANDWIDTH_BYTES;
+        if (item->operation->is_copy) {
+            memcpy(memory_of(item, KQ_TO), memory_of(item, KQ_FROM), (size_t)bytes);
+        } else {
+            read_words(memory_of(item, KQ_FROM), memory_of(item, KQ_TO), bytes);
+        }
     } else {
         kq_reference_dot(shape, item->operation->order, memory_of(item, KQ_LHS),
                          memory_of(item, KQ_RHS), memory_of(item, KQ_RESULT));

@@ -62,6 +62,8 @@ NOTES = [
     'Each dispatch reads what the one before wrote. Vulkan: between any two a barrier from '
     'COMPUTE_SHADER, SHADER_WRITE to COMPUTE_SHADER, SHADER_READ | SHADER_WRITE; OpenCL: an in-order '
     'queue or events. preset is what the caller writes to a binding before: 4-byte words.',
+    'bandwidth is for benches: a workgroup copies 16384 bytes, or reads as many and writes 256; both ranges '
+    'start at multiples of 16 bytes.',
 ]
 
 
@@ -127,6 +129,8 @@ def kernel_table(c):
             [per(c['CPU_LANES'], 'dots'), per(c['PAIRWISE_CHUNK'], 'count')]),
         'primitive': Kernel(
             'self_test', 'PRIMITIVE', {'items': (0, 'read_write')}, [per(c['LANES'], 'count')]),
+        'bandwidth': Kernel(
+            'self_test', 'BANDWIDTH', {'from': (0, 'read'), 'to': (1, 'write')}, [per(1, 'count')]),
     }
 
 
@@ -176,6 +180,8 @@ def operation_table(c):
             'preset': {}},
         'primitive': {
             'scratch': [], 'passes': [{'kernels': [{'name': 'primitive.base'}]}], 'preset': {}},
+        'bandwidth': {
+            'scratch': [], 'passes': [{'kernels': [{'name': 'bandwidth.base'}]}], 'preset': {}},
     }
 
 

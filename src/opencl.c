@@ -404,7 +404,7 @@ static kq_result check_opencl_params(const kq_opencl_params *params)
 
 kq_result kq_opencl_create(const kq_opencl_params *params, kq_opencl **pack)
 {
-    return kq_opencl_create_without(params, 0, pack);
+    return kq_opencl_create_without(params, KQ_LEVEL_3_KERNELS, pack);
 }
 
 kq_result kq_opencl_create_without(const kq_opencl_params *params, uint32_t without,
@@ -619,6 +619,7 @@ static const struct {
     [KQ_KERNEL_DOT_PAIRWISE] = {2, {KQ_RESULT, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_PAIRWISE_CPU] = {2, {KQ_RESULT, KQ_SCRATCH}},
     [KQ_KERNEL_PRIMITIVE] = {1, {KQ_ITEMS}},
+    [KQ_KERNEL_BANDWIDTH] = {2, {KQ_FROM, KQ_TO}},
 };
 
 static cl_int set_arguments(const kq_opencl *pack, const opencl_job *j, const kq_plan *plan,
@@ -810,5 +811,16 @@ kq_result kq_opencl_primitives_enqueue(const kq_opencl *pack, cl_mem buffer, uin
     const opencl_job j = {.operation = {.op = KQ_OP_SELF_TEST}, .buffers[KQ_ITEMS] = buffer};
     chain c = {.queue = queue};
     kq_plan_primitives(count, 0, &pack->limits, &plan);
+    return enqueue_plan(pack, &j, &plan, &c, true, event);
+}
+
+kq_result kq_opencl_bandwidth_enqueue(const kq_opencl *pack, cl_mem from, cl_mem to,
+                                      const kq_transfer *transfer, cl_command_queue queue,
+                                      cl_event *event)
+{
+    kq_plan plan;
+    const opencl_job j = {.operation = {.op = KQ_OP_SELF_TEST}, .buffers = {from, to}};
+    chain c = {.queue = queue};
+    kq_plan_bandwidth(transfer, &pack->limits, &plan);
     return enqueue_plan(pack, &j, &plan, &c, true, event);
 }

@@ -31,6 +31,11 @@ const char *kq_opencl_program_text(const kq_opencl *pack);
 kq_result kq_opencl_primitives_enqueue(const kq_opencl *pack, cl_mem buffer, uint32_t count,
                                        cl_command_queue queue, cl_event *event);
 
+// The same of a transfer between two buffers.
+kq_result kq_opencl_bandwidth_enqueue(const kq_opencl *pack, cl_mem from, cl_mem to,
+                                      const kq_transfer *transfer, cl_command_queue queue,
+                                      cl_event *event);
+
 // kq_opencl_create without some kernels, as bits 1u << KQ_KERNEL_*: for level 3, and for tests of
 // what variants do.
 kq_result kq_opencl_create_without(const kq_opencl_params *params, uint32_t without,

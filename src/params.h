@@ -57,6 +57,13 @@
     field(items_offset)
 // clang-format on
 
+// How many workgroups' worth of vectors; copied, or if `copies` is 0 only read.
+// clang-format off
+#define KQ_BANDWIDTH_PARAMS(field)                                                                 \
+    field(count)                                                                                   \
+    field(copies)
+// clang-format on
+
 // Invocations of a workgroup, and 16-value lanes of a block in quantize.
 #define KQ_LANES           64u
 #define KQ_LANES_PER_BLOCK 16u
@@ -68,6 +75,9 @@
 // What a work item of the kernels for CPUs takes: dots side by side, and records of each.
 #define KQ_CPU_LANES   16u
 #define KQ_CPU_RECORDS 16u
+
+// 16-byte vectors that a lane of bandwidth takes.
+#define KQ_BANDWIDTH_VECTORS 16u
 
 // Terms that one workgroup of the pairwise fold reduces to one value.
 #define KQ_PAIRWISE_CHUNK 128u

@@ -6,6 +6,8 @@
 // Vulkan promises 128 bytes of push constants.
 _Static_assert(sizeof(kq_dot_params) <= 128 && sizeof(kq_quantize_params) <= sizeof(kq_dot_params),
                "parameters outgrow push constants");
+_Static_assert(KQ_LANES *KQ_BANDWIDTH_VECTORS * 16 == KQ_BANDWIDTH_BYTES,
+               "KQ_BANDWIDTH_BYTES is what a workgroup takes");
 
 const char *const kq_kernel_names[KQ_KERNEL_COUNT] = {
     [KQ_KERNEL_QUANTIZE] = "quantize.base",
@@ -23,12 +25,13 @@ const char *const kq_kernel_names[KQ_KERNEL_COUNT] = {
     [KQ_KERNEL_DOT_PAIRWISE] = "quantized_dot_pairwise.base",
     [KQ_KERNEL_DOT_PAIRWISE_CPU] = "quantized_dot_pairwise.cpu",
     [KQ_KERNEL_PRIMITIVE] = "primitive.base",
+    [KQ_KERNEL_BANDWIDTH] = "bandwidth.base",
 };
 
 kq_op kq_kernel_op(unsigned kernel)
 {
     return kernel == KQ_KERNEL_QUANTIZE || kernel == KQ_KERNEL_QUANTIZE_CPU ? KQ_OP_QUANTIZE
-           : kernel == KQ_KERNEL_PRIMITIVE                                  ? KQ_OP_SELF_TEST
+           : kernel == KQ_KERNEL_PRIMITIVE || kernel == KQ_KERNEL_BANDWIDTH ? KQ_OP_SELF_TEST
                                                                             : KQ_OP_QUANTIZED_DOT;
 }
 
@@ -359,6 +362,24 @@ void kq_plan_primitives(uint32_t count, uint64_t offset, const kq_limits *limits
     plan->primitive.items_offset = (uint32_t)(offset - items->offset);
 }
 
+uint64_t kq_transfer_written(const kq_transfer *transfer)
+{
+    return transfer->is_copy ? transfer->bytes
+                             : transfer->bytes / KQ_BANDWIDTH_BYTES * (4 * KQ_LANES);
+}
+
+void kq_plan_bandwidth(const kq_transfer *transfer, const kq_limits *limits, kq_plan *plan)
+{
+    memset(plan, 0, sizeof *plan);
+    plan->op = KQ_OP_SELF_TEST;
+    plan->max_groups_x = limits->groups[0];
+    plan->needs.dispatch_count = 1;
+    plan->ranges[KQ_FROM] = (kq_range){transfer->from_offset, transfer->bytes};
+    plan->ranges[KQ_TO] = (kq_range){transfer->to_offset, kq_transfer_written(transfer)};
+    plan->bandwidth.count = (uint32_t)(transfer->bytes / KQ_BANDWIDTH_BYTES);
+    plan->bandwidth.copies = transfer->is_copy;
+}
+
 // The largest value of *field, G or a count of *shape, with which the shape fits the device.
 static uint32_t largest(const kq_plan *plan, kq_shape *shape, const kq_limits *limits,
                         uint32_t *field)
@@ -588,6 +609,11 @@ kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
         memcpy(step.params, &plan->quantize, sizeof plan->quantize);
         groups =
             ceil_div(plan->quantize.G, for_cpus ? KQ_CPU_LANES : KQ_LANES / KQ_LANES_PER_BLOCK);
+    } else if (plan->op == KQ_OP_SELF_TEST && plan->bandwidth.count > 0) {
+        step.kernel = KQ_KERNEL_BANDWIDTH;
+        step.params_bytes = sizeof plan->bandwidth;
+        memcpy(step.params, &plan->bandwidth, sizeof plan->bandwidth);
+        groups = plan->bandwidth.count;
     } else if (plan->op == KQ_OP_SELF_TEST) {
         step.kernel = KQ_KERNEL_PRIMITIVE;
         step.params_bytes = sizeof plan->primitive;

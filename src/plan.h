@@ -6,6 +6,9 @@
 #include "params.h"
 #include "shape.h"
 
+// What a workgroup of bandwidth takes: KQ_BANDWIDTH_VECTORS a lane.
+#define KQ_BANDWIDTH_BYTES 16384u
+
 // A base kernel, on its own, serves all shapes that come to it. A variant behind it does the same
 // work for some of them, or on some devices, and a pack may lack it.
 enum {
@@ -24,8 +27,12 @@ enum {
     KQ_KERNEL_DOT_PAIRWISE,
     KQ_KERNEL_DOT_PAIRWISE_CPU,
     KQ_KERNEL_PRIMITIVE,
+    KQ_KERNEL_BANDWIDTH,
     KQ_KERNEL_COUNT,
 };
+
+// Kernels that level 2 has no call for, as bits 1u << KQ_KERNEL_*: an engine's pack is without.
+#define KQ_LEVEL_3_KERNELS (1u << KQ_KERNEL_BANDWIDTH)
 
 // "quantize.base", "quantized_dot_terms_shared.aligned", ...: as in kq_kernel, unique in an API.
 extern const char *const kq_kernel_names[KQ_KERNEL_COUNT];
@@ -52,6 +59,9 @@ typedef struct kq_dot_params {
 typedef struct kq_primitive_params {
     KQ_PRIMITIVE_PARAMS(KQ_PARAMS_FIELD)
 } kq_primitive_params;
+typedef struct kq_bandwidth_params {
+    KQ_BANDWIDTH_PARAMS(KQ_PARAMS_FIELD)
+} kq_bandwidth_params;
 #undef KQ_PARAMS_FIELD
 
 // What a device can bind and dispatch, with the API's own words for it.
@@ -80,6 +90,7 @@ typedef struct kq_plan {
     kq_quantize_params quantize;
     kq_dot_params dot;  // its last five fields are a step's
     kq_primitive_params primitive;
+    kq_bandwidth_params bandwidth;  // count 0: the plan is of primitives
     kq_part part;
     uint32_t sums_at;  // where sums wait, in scratch; the terms are behind them
     uint32_t terms_at;
@@ -95,6 +106,17 @@ kq_result kq_plan_make(const kq_operation *operation, bool has_scratch, const kq
 // Items of four words, from a multiple of 4 bytes on, in binding KQ_ITEMS: see primitive.comp. They
 // must be within the limits.
 void kq_plan_primitives(uint32_t count, uint64_t offset, const kq_limits *limits, kq_plan *plan);
+
+// What the bandwidth kernel does: copies bytes, or reads them and writes a word a lane.
+typedef struct kq_transfer {
+    uint64_t from_offset, to_offset;  // multiples of the limits' alignment and of 16
+    uint64_t bytes;                   // a multiple of KQ_BANDWIDTH_BYTES, within the limits
+    bool is_copy;
+} kq_transfer;
+void kq_plan_bandwidth(const kq_transfer *transfer, const kq_limits *limits, kq_plan *plan);
+
+// The bytes that it writes.
+uint64_t kq_transfer_written(const kq_transfer *transfer);
 
 // The answer to a query: everything of kq_needs, whether it fits or not.
 kq_result kq_plan_query(const kq_operation *operation, const kq_limits *limits,

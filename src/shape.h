@@ -12,6 +12,7 @@ enum { KQ_BINDING_COUNT = 4 };
 enum { KQ_VALUES = 0, KQ_RECORDS = 1, KQ_STATUS = 2 };
 enum { KQ_LHS = 0, KQ_RHS = 1, KQ_RESULT = 2, KQ_SCRATCH = 3 };
 enum { KQ_ITEMS = 0 };
+enum { KQ_FROM = 0, KQ_TO = 1 };
 
 typedef struct kq_operand {
     uint64_t buffer;  // the API's buffer as a number: 0 is null, else it tells buffers apart
@@ -27,6 +28,7 @@ typedef struct kq_operation {
     kq_order order;
     const kq_repeat *repeat;
     const kq_part *part;
+    bool is_copy;  // of a bandwidth recording, whose op is KQ_OP_SELF_TEST
     kq_operand operands[KQ_BINDING_COUNT];
 } kq_operation;
 

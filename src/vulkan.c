@@ -262,7 +262,7 @@ static kq_result create_pipelines(kq_vulkan *pack, const kq_vulkan_params *param
 
 kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
 {
-    return kq_vulkan_create_without(params, 0, out);
+    return kq_vulkan_create_without(params, KQ_LEVEL_3_KERNELS, out);
 }
 
 kq_result kq_vulkan_create_without(const kq_vulkan_params *params, uint32_t without,
@@ -616,6 +616,26 @@ kq_result kq_vulkan_primitives_record(const kq_vulkan *pack, VkBuffer buffer, ui
     const kq_vulkan_range range = {.buffer = buffer};
     kq_plan_primitives(count, 0, &pack->limits, &plan);
     kq_result result = write_whole(pack, &range, plan.ranges[KQ_ITEMS].bytes, set);
+    if (result == KQ_OK) {
+        bind_set(pack, set, command_buffer);
+        record_plan(pack, &plan, command_buffer);
+    }
+    return result;
+}
+
+kq_result kq_vulkan_bandwidth_record(const kq_vulkan *pack, VkBuffer from, VkBuffer to,
+                                     const kq_transfer *transfer, VkDescriptorSet set,
+                                     VkCommandBuffer command_buffer)
+{
+    kq_plan plan;
+    VkDescriptorBufferInfo infos[KQ_BINDING_COUNT];
+    kq_plan_bandwidth(transfer, &pack->limits, &plan);
+    for (int role = 0; role < KQ_BINDING_COUNT; role++) {
+        const kq_range *range = &plan.ranges[role == KQ_FROM ? KQ_FROM : KQ_TO];
+        infos[role] =
+            (VkDescriptorBufferInfo){role == KQ_FROM ? from : to, range->offset, range->bytes};
+    }
+    kq_result result = update_set(pack, set, infos);
     if (result == KQ_OK) {
         bind_set(pack, set, command_buffer);
         record_plan(pack, &plan, command_buffer);

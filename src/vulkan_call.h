@@ -19,6 +19,11 @@ struct kq_vulkan;
 kq_result kq_vulkan_primitives_record(const struct kq_vulkan *pack, VkBuffer buffer, uint32_t count,
                                       VkDescriptorSet set, VkCommandBuffer command_buffer);
 
+// The same of a transfer between two buffers.
+kq_result kq_vulkan_bandwidth_record(const struct kq_vulkan *pack, VkBuffer from, VkBuffer to,
+                                     const kq_transfer *transfer, VkDescriptorSet set,
+                                     VkCommandBuffer command_buffer);
+
 // kq_vulkan_create without some kernels, as bits 1u << KQ_KERNEL_*: for level 3, and for tests of
 // what variants do.
 struct kq_vulkan_params;

@@ -328,6 +328,24 @@ static kq_result record_dot(kq_device *device, const kq_operation *operation, co
     return end(d, w, index);
 }
 
+static kq_result record_bandwidth(kq_device *device, const kq_operation *operation,
+                                  const kq_piece *piece, uint32_t index, vulkan_work *w)
+{
+    kq_vulkan_device *d = device->self;
+    const item *item = &w->items[index];
+    const kq_transfer transfer = kq_piece_transfer(operation, piece);
+    const kq_vulkan_memory *from = kq_piece_memory(operation, piece, KQ_FROM, NULL);
+    const kq_vulkan_memory *to = kq_piece_memory(operation, piece, KQ_TO, NULL);
+    kq_vulkan *pack = NULL;
+    kq_result result = kq_vulkan_need_pack(device, KQ_OP_SELF_TEST, &pack);
+    result = result != KQ_OK ? result : begin(d, w, index);
+    if (result == KQ_OK) {
+        result = kq_vulkan_bandwidth_record(pack, from->buffer, to->buffer, &transfer, item->set,
+                                            item->commands);
+    }
+    return result != KQ_OK ? result : end(d, w, index);
+}
+
 kq_result kq_vulkan_work_record(kq_device *device, void *work, uint32_t index,
                                 const kq_operation *operation, const kq_piece *piece)
 {
@@ -338,8 +356,9 @@ kq_result kq_vulkan_work_record(kq_device *device, void *work, uint32_t index,
     if (result != KQ_OK) {
         return result;
     }
-    return w->items[index].is_quantize ? record_quantize(device, operation, piece, index, w)
-                                       : record_dot(device, operation, piece, index, w);
+    return operation->op == KQ_OP_QUANTIZE    ? record_quantize(device, operation, piece, index, w)
+           : operation->op == KQ_OP_SELF_TEST ? record_bandwidth(device, operation, piece, index, w)
+                                              : record_dot(device, operation, piece, index, w);
 }
 
 // --- Running

@@ -583,14 +583,105 @@ static void test_self_test_ops(void **state)
     }
 }
 
+// --- Bandwidth
+
+enum { UNIT = 16384, UNITS = 5 };
+
+// What the kernel leaves behind `to`'s first bytes is what was there.
+static void check_bandwidth(int line, const operand *from, operand *to, uint64_t bytes,
+                            int reads_only)
+{
+    kq_recording *recording = NULL;
+    uint64_t nanoseconds = MARK;
+    send(to);
+    WORKS(kq_bandwidth_record(device, from->buffer, to->buffer, bytes, reads_only, &recording));
+    // The second time it finds its own results.
+    for (int run = 0; run < 2; run++) {
+        WORKS(kq_recording_run(recording, &nanoseconds));
+        assert_true(nanoseconds != MARK);
+    }
+    kq_recording_destroy(&recording);
+    if (!reads_only) {
+        memcpy(to->bytes, from->bytes, (size_t)bytes);
+        check_operand(line, to);
+        return;
+    }
+    memset(to->bytes, 0, (size_t)bytes / 64);
+    for (size_t i = 0; i < bytes; i += 4) {
+        // Lane i of a workgroup reads vectors i, i + 64, ... of its own.
+        unsigned char *sum = to->bytes + i / UNIT * 256 + i % 1024 / 16 * 4;
+        store_u32(sum, load_u32(sum) ^ load_u32(from->bytes + i));
+    }
+    check_operand(line, to);
+}
+
+static void test_bandwidth(void **state)
+{
+    (void)state;
+    operand from = make_operand(UNITS * UNIT), to = make_operand(UNITS * UNIT + 3);
+    for (int reads_only = 0; reads_only < 2; reads_only++) {
+        for (uint64_t units = 1; units <= UNITS; units += 2) {
+            check_bandwidth(__LINE__, &from, &to, units * UNIT, reads_only);
+        }
+    }
+    check_operand(__LINE__, &from);
+    free_operand(&to);
+    free_operand(&from);
+}
+
+static void test_bandwidth_refusals(void **state)
+{
+    (void)state;
+    operand from = make_operand(2 * UNIT), sums = make_operand(2 * UNIT / 64), other = {0};
+    kq_recording *r = (kq_recording *)&said;
+    kq_device *lesser = NULL;
+    const kq_device_params params = {
+        .device = kq_device_get_info(device)->id,
+        .ops = 1u << KQ_OP_QUANTIZE,
+        .errors = report_errors(&said),
+    };
+    REFUSES(kq_bandwidth_record(device, from.buffer, sums.buffer, 0, 1, &r), "bytes is 0");
+    assert_null(r);
+    REFUSES(kq_bandwidth_record(device, from.buffer, sums.buffer, UNIT + 4, 1, &r), "16388",
+            "16384");
+    REFUSES(kq_bandwidth_record(device, NULL, sums.buffer, UNIT, 1, &r), "from is null");
+    REFUSES(kq_bandwidth_record(device, from.buffer, NULL, UNIT, 1, &r), "to is null");
+    REFUSES(kq_bandwidth_record(device, from.buffer, sums.buffer, 3 * UNIT, 1, &r), "from has",
+            "49152");
+    REFUSES(kq_bandwidth_record(device, from.buffer, sums.buffer, UNIT, 0, &r), "to has 512",
+            "16384 are needed");
+    REFUSES(kq_bandwidth_record(device, from.buffer, from.buffer, UNIT, 1, &r), "one buffer");
+    assert_int_equal(kq_bandwidth_record(NULL, from.buffer, sums.buffer, UNIT, 1, &r),
+                     KQ_ERROR_ARGUMENT);
+    WORKS(kq_bandwidth_record(device, from.buffer, sums.buffer, 2 * UNIT, 1, &r));
+    kq_recording_destroy(&r);
+    WORKS(kq_device_create(&params, &lesser));
+    WORKS(kq_buffer_create(lesser, UNIT, &other.buffer));
+    REFUSES(kq_bandwidth_record(device, other.buffer, sums.buffer, UNIT, 1, &r), "from",
+            "another device");
+    REFUSES(kq_bandwidth_record(lesser, other.buffer, other.buffer, UNIT, 1, &r),
+            "KQ_OP_SELF_TEST");
+    kq_buffer_destroy(&other.buffer);
+    kq_device_destroy(&lesser);
+    check_operand(__LINE__, &sums);
+    free_operand(&sums);
+    free_operand(&from);
+}
+
 static int run_on(const char *name)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_buffers),        cmocka_unit_test(test_host_refusals),
-        cmocka_unit_test(test_quantize_views), cmocka_unit_test(test_domain),
-        cmocka_unit_test(test_adjacent),       cmocka_unit_test(test_dot_views),
-        cmocka_unit_test(test_repeats),        cmocka_unit_test(test_self_test),
+        cmocka_unit_test(test_buffers),
+        cmocka_unit_test(test_host_refusals),
+        cmocka_unit_test(test_quantize_views),
+        cmocka_unit_test(test_domain),
+        cmocka_unit_test(test_adjacent),
+        cmocka_unit_test(test_dot_views),
+        cmocka_unit_test(test_repeats),
+        cmocka_unit_test(test_self_test),
         cmocka_unit_test(test_self_test_ops),
+        cmocka_unit_test(test_bandwidth),
+        cmocka_unit_test(test_bandwidth_refusals),
     };
     const kq_device_params params = {.device = name, .errors = report_errors(&said)};
     kq_result result = kq_device_create(&params, &device);

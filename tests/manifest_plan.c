@@ -125,6 +125,18 @@ static void compare_primitives(const cJSON *manifest, uint32_t count, tally *t)
     compare(manifest, &w, t);
 }
 
+static void compare_bandwidth(const cJSON *manifest, uint32_t count, tally *t)
+{
+    work w = {.operation = "bandwidth", .G = count};
+    const kq_limits limits = limits_of(t);
+    const kq_transfer transfer = {.bytes = (uint64_t)count * KQ_BANDWIDTH_BYTES,
+                                  .is_copy = count % 2};
+    kq_plan_bandwidth(&transfer, &limits, &w.plan);
+#define SET_BANDWIDTH(field) manifest_set(&w.values, #field, w.plan.bandwidth.field);
+    KQ_BANDWIDTH_PARAMS(SET_BANDWIDTH)
+    compare(manifest, &w, t);
+}
+
 static const uint32_t Gs[] = {0,   1,   2,   3,   4,     5,     8,     9,     63,    64,
                               100, 127, 128, 129, 16384, 16385, 32768, 32769, 65537, 100000};
 static const uint32_t counts[][2] = {{0, 1},  {1, 1},  {2, 1},  {31, 1}, {32, 1},
@@ -257,6 +269,7 @@ static void compare_api(const cJSON *manifest, const char *api, tally *t)
         compare_quantize(manifest, Gs[i], t);
         compare_dots(manifest, Gs[i], t);
         compare_primitives(manifest, Gs[i] + 1, t);  // the library asks for some always
+        compare_bandwidth(manifest, Gs[i] + 1, t);
     }
     all = strcmp(api, "opencl_cpu") == 0 ? t->variants : all;
     if ((t->is_dispatched & all) != all) {

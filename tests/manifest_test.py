@@ -311,6 +311,7 @@ def changes(manifest):
         yield 'plans', set_at(*shared, 'workgroups', [{'of': ['G', 'dots'], 'per': 64}])
         yield 'plans', set_at(*pairwise, 'workgroups', 1, 'per', 64)
         yield 'plans', set_at(*at['primitive.base'], 'workgroups', 0, 'per', 128)
+        yield 'plans', set_at(*at['bandwidth.base'], 'workgroups', 0, 'per', 2)
         yield 'plans', drop(*pairwise, 'workgroups', 0, 'of', 1, 'doubled_above', 2)
         yield 'plans', set_at('operations', 'quantize', 'preset', 'status', [0, 0, 0, 0])
         yield 'plans', set_at(*sequential, 'passes', 1, 'takes', 65536)

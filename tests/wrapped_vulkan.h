@@ -168,7 +168,7 @@ unsigned wrapped_vulkan_dispatches(const wrapped_vulkan *wrapped, const char *pr
 // Whether a pipeline is made of the kernel of that name.
 bool wrapped_vulkan_is_kernel(const wrapped_vulkan *wrapped, uint64_t pipeline, const char *name);
 
-// How many kernels Vulkan has for ops, as in kq_vulkan_params: 0 is all.
+// How many kernels a pack compiles for the ops of kq_vulkan_params, without features; 0 is all.
 unsigned wrapped_vulkan_kernels(uint32_t ops);
 
 // Live objects of all kinds.

@@ -32,9 +32,8 @@
 typedef enum kq_format { KQ_FORMAT_Q4_K = 1, KQ_FORMAT_Q8_K = 2 } kq_format;
 typedef enum kq_accumulator { KQ_ACCUMULATOR_F32 = 1 } kq_accumulator;
 
-// How the terms of a dot are added; the bits depend on it (CONTRACT.md, Orders): ((v0 + v1) + v2) + ..., or neighbours,
-// level by level, which folds in parallel.
-typedef enum kq_order { KQ_ORDER_SEQUENTIAL = 0, KQ_ORDER_PAIRWISE = 1 } kq_order;
+// How the terms of a dot are added; the bits depend on it (CONTRACT.md, Orders): ((v0 + v1) + v2) + ..., or
+typedef enum kq_order { KQ_ORDER_SEQUENTIAL = 0, KQ_ORDER_PAIRWISE = 1 } kq_order;  // neighbours by levels, in parallel
 
 // `ops` in params: the kernels to compile, as bits 1u << KQ_OP_*; 0: all. KQ_OP_SELF_TEST has known answers of every
 // step; with KQ_OP_QUANTIZE and KQ_OP_QUANTIZED_DOT it makes the self-test.
@@ -68,9 +67,8 @@ typedef struct kq_view {
     uint32_t G;  // records, in (G - 1) * stride + 144, 292 or 255 * value_stride + 4 bytes; 0: nothing is read
 } kq_view;
 
-// Two nested loops over single dots, count[0] the inner one (CONTRACT.md, Repeats). Dot (i, j) takes its operands and
-// puts its result i * step[0] + j * step[1] bytes further on than dot (0, 0), with the bits it has alone. One loop of n
-// is {n, 1}: a count of 0 does nothing. NULL in place of a repeat is one dot.
+// Two nested loops over dots, count[0] the inner one (CONTRACT.md, Repeats); NULL: one dot. Dot (i, j) has the bits it
+// has alone, its operands and result i * step[0] + j * step[1] bytes past (0, 0)'s. {n, 1} is one loop, 0 does nothing.
 typedef struct kq_repeat {
     uint32_t count[2];
     uint64_t lhs_step[2], rhs_step[2], result_step[2];  // 0 for lhs or rhs: every dot takes the same records
@@ -222,9 +220,13 @@ KQ_API kq_result kq_quantized_dot_record(
 KQ_API kq_result kq_recording_run(kq_recording *recording, uint64_t *nanoseconds);
 KQ_API void kq_recording_destroy(kq_recording **recording);
 
-// An operation from and to packed host memory, through buffers of its own: G blocks, value_count = G * 256, to G * 292
-// bytes of records; or count dots of lhs, count * G * 144 bytes, each of the next G records with the same rhs, G * 292
-// bytes, to count * 4 bytes of results. Errors: the same.
+// For benches: copies bytes, a multiple of 16384; or, if reads_only, reads them and writes a 64th as many, whose words'
+// xor is that of the words read. Needs KQ_OP_SELF_TEST. Errors: as above, UNSUPPORTED for no more than odd segments.
+KQ_API kq_result kq_bandwidth_record(
+    kq_device *device, kq_buffer *from, kq_buffer *to, uint64_t bytes, int reads_only, kq_recording **recording);
+
+// An operation from and to packed host memory: G blocks, value_count = G * 256, to G * 292 bytes of records; or count
+// dots of lhs, count * G * 144 bytes, each of the next G records with one rhs, to count * 4 bytes. Errors: the same.
 KQ_API kq_result kq_quantize_host(
     kq_device *device, kq_format format, const float *values, uint64_t value_count, void *records, kq_domain *domain);
 KQ_API kq_result kq_quantized_dot_host(kq_device *device, kq_format lhs_format, kq_format rhs_format,

@@ -23,10 +23,9 @@ typedef struct kq_vulkan_params {
     kq_errors errors;
 } kq_vulkan_params;
 
-// Create compiles the kernels, on several threads at once by Vulkan's rules for cache and allocator; all of them take
-// lavapipe 0.3 s and 19 MB. Errors: ARGUMENT, MEMORY, DRIVER. When a pack is destroyed, no
-// work recorded with it is pending. Every operation, and the self-test, has a set of its own, of the pack's layout and
-// from your pool: 4 VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, bindings 0 to 3.
+// Create compiles the kernels, on several threads at once by Vulkan's rules for cache and allocator; all take lavapipe
+// 0.3 s and 19 MB. Errors: ARGUMENT, MEMORY, DRIVER. No work of a pack is pending when it is destroyed. Each operation,
+// and the self-test, has a set of its own, of the pack's layout and your pool: 4 STORAGE_BUFFER, bindings 0 to 3.
 KQ_API kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **pack);
 KQ_API void kq_vulkan_destroy(kq_vulkan **pack);
 KQ_API VkDescriptorSetLayout kq_vulkan_set_layout(const kq_vulkan *pack);
@@ -39,8 +38,7 @@ typedef struct kq_vulkan_view {
 } kq_vulkan_view;
 typedef struct kq_vulkan_range {
     VkBuffer buffer;
-    uint64_t buffer_bytes;
-    uint64_t offset;  // bytes; the self-test's a multiple of minStorageBufferOffsetAlignment and of 4
+    uint64_t buffer_bytes, offset;  // the self-test's offset is a multiple of minStorageBufferOffsetAlignment and of 4
 } kq_vulkan_range;
 
 typedef struct kq_vulkan_quantize {
