@@ -4,6 +4,7 @@
 #include "platform.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -53,6 +54,31 @@ uint64_t bench_records(const bench_shape *shape)
 uint64_t bench_bytes(const bench_shape *shape)
 {
     return bench_records(shape) * (shape->op == KQ_OP_QUANTIZE ? KQ_BLOCK_BYTES : KQ_Q4_K_BYTES);
+}
+
+double bench_products(const bench_shape *shape)
+{
+    return (double)bench_records(shape) * KQ_BLOCK;
+}
+
+// The bytes of buffer `slot`.
+static uint64_t bytes_of(const bench_shape *shape, unsigned slot)
+{
+    bool is_quantize = shape->op == KQ_OP_QUANTIZE;
+    uint64_t dots = (uint64_t)shape->count[0] * shape->count[1];
+    uint64_t rhs = shape->has_own_rhs ? dots : shape->count[1];
+    switch (slot) {
+    case IN:
+        return (uint64_t)shape->G * shape->count[0] *
+               (is_quantize ? KQ_BLOCK_BYTES : KQ_Q4_K_BYTES);
+    case RHS: return is_quantize ? 0 : shape->G * rhs * KQ_Q8_K_BYTES;
+    default: return is_quantize ? shape->G * (uint64_t)KQ_Q8_K_BYTES : 4 * dots;
+    }
+}
+
+double bench_least_bytes(const bench_shape *shape)
+{
+    return (double)(bytes_of(shape, IN) + bytes_of(shape, RHS) + bytes_of(shape, OUT));
 }
 
 // --- The operation
@@ -165,17 +191,11 @@ static kq_result fill(bench_work *work, target *reference)
 
 bench_work *bench_work_make(const bench_shape *shape)
 {
-    bool is_quantize = shape->op == KQ_OP_QUANTIZE;
-    uint64_t dots = (uint64_t)shape->count[0] * shape->count[1];
-    uint64_t rhs = shape->has_own_rhs ? dots : shape->count[1];
     bench_work *work = allocate(1, sizeof *work);
     *work = (bench_work){
         .shape = shape,
-        .bytes = {(uint64_t)shape->G * shape->count[0] *
-                      (is_quantize ? KQ_BLOCK_BYTES : KQ_Q4_K_BYTES),
-                  is_quantize ? 0 : shape->G * rhs * KQ_Q8_K_BYTES,
-                  is_quantize ? shape->G * (uint64_t)KQ_Q8_K_BYTES : 4 * dots},
-        .unit = is_quantize ? KQ_Q8_K_BYTES : 4,
+        .bytes = {bytes_of(shape, IN), bytes_of(shape, RHS), bytes_of(shape, OUT)},
+        .unit = shape->op == KQ_OP_QUANTIZE ? KQ_Q8_K_BYTES : 4,
     };
     work->in = allocate((size_t)work->bytes[IN], 1);
     work->rhs = allocate((size_t)work->bytes[RHS], 1);
@@ -225,21 +245,93 @@ static bench_times times_of(double *seconds, size_t count)
     };
 }
 
-// The first output that is not the reference's is complained about.
-static int compare(target *target, const bench_work *work)
+double bench_median(const bench_timing *timing)
+{
+    return timing->device.median > 0 ? timing->device.median : timing->host.median;
+}
+
+// The times of one recording as they come in.
+typedef struct samples {
+    double *host, *device;
+    double total;
+    size_t count;
+    bool has_clock;
+} samples;
+
+static bool is_enough(const samples *s)
+{
+    return s->count == BENCH_MAX_ROUNDS ||
+           (s->count >= BENCH_MIN_ROUNDS && s->total >= BENCH_MIN_SECONDS);
+}
+
+static kq_result take_turn(kq_recording *recording, bool warms_up, samples *s)
+{
+    enum { ROUNDS_OF_TURN = 4 };
+    kq_result code = KQ_OK;
+    for (int k = 0; warms_up && k < BENCH_WARM_UP_ROUNDS && code == KQ_OK; k++) {
+        code = kq_recording_run(recording, NULL);
+    }
+    for (int k = 0; k < ROUNDS_OF_TURN && code == KQ_OK && !is_enough(s); k++) {
+        uint64_t nanoseconds = 0;
+        double start = platform_seconds();
+        code = kq_recording_run(recording, &nanoseconds);
+        s->host[s->count] = platform_seconds() - start;
+        s->device[s->count] = (double)nanoseconds / 1e9;
+        s->has_clock &= nanoseconds > 0;
+        s->total += s->host[s->count++];
+    }
+    return code;
+}
+
+kq_result bench_time(kq_recording *const *recordings, size_t count, bench_timing *timings)
+{
+    samples *all = allocate(count, sizeof *all);
+    for (size_t i = 0; i < count; i++) {
+        all[i] = (samples){
+            .host = allocate(BENCH_MAX_ROUNDS, sizeof(double)),
+            .device = allocate(BENCH_MAX_ROUNDS, sizeof(double)),
+            .has_clock = true,
+        };
+    }
+    kq_result code = KQ_OK;
+    for (bool is_done = false; code == KQ_OK && !is_done;) {
+        is_done = true;
+        for (size_t i = 0; i < count && code == KQ_OK; i++) {
+            if (!is_enough(&all[i])) {
+                code = take_turn(recordings[i], count > 1 || all[i].count == 0, &all[i]);
+            }
+            is_done &= is_enough(&all[i]);
+        }
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (code == KQ_OK) {
+            timings[i].rounds = all[i].count;
+            timings[i].host = times_of(all[i].host, all[i].count);
+            timings[i].device = all[i].has_clock ? times_of(all[i].device, all[i].count)
+                                                 : (bench_times){.median = 0};
+        }
+        free(all[i].host);
+        free(all[i].device);
+    }
+    free(all);
+    return code;
+}
+
+// Of the first output that is not the reference's *reason tells.
+static int compare(target *target, const bench_work *work, bench_reason *reason)
 {
     int code = EXIT_DONE;
     uint8_t *got = allocate((size_t)work->bytes[OUT], 1);
     if (kq_buffer_download(target->buffers[OUT], 0, got, work->bytes[OUT]) != KQ_OK) {
-        complain("bench: %s: %s: %s", target->info->id, work->shape->name, target->reason);
+        snprintf(reason->text, sizeof reason->text, "%s", target->reason);
         code = EXIT_UNDECIDED;
     }
     for (uint64_t k = 0; code == EXIT_DONE && k < work->bytes[OUT]; k += work->unit) {
         if (memcmp(got + k, work->out + k, work->unit) != 0) {
-            complain("bench: %s: %s is wrong and not timed: number %" PRIu64 " begins %08" PRIx32
+            snprintf(reason->text, sizeof reason->text,
+                     "it is wrong and not timed: number %" PRIu64 " begins %08" PRIx32
                      ", the reference's %08" PRIx32 "; see kquant check",
-                     target->info->id, work->shape->name, k / work->unit, load_u32(got + k),
-                     load_u32(work->out + k));
+                     k / work->unit, load_u32(got + k), load_u32(work->out + k));
             code = EXIT_FAILED;
         }
     }
@@ -247,38 +339,8 @@ static int compare(target *target, const bench_work *work)
     return code;
 }
 
-static kq_result time_rounds(kq_recording *recording, bench_result *result)
-{
-    double *host = allocate(BENCH_MAX_ROUNDS, sizeof *host);
-    double *device = allocate(BENCH_MAX_ROUNDS, sizeof *device);
-    double total = 0;
-    bool has_clock = true;
-    kq_result code = KQ_OK;
-    for (int k = 0; k < BENCH_WARM_UP_ROUNDS && code == KQ_OK; k++) {
-        code = kq_recording_run(recording, NULL);
-    }
-    size_t rounds = 0;
-    while (code == KQ_OK && rounds < BENCH_MAX_ROUNDS &&
-           (rounds < BENCH_MIN_ROUNDS || total < BENCH_MIN_SECONDS)) {
-        uint64_t nanoseconds = 0;
-        double start = platform_seconds();
-        code = kq_recording_run(recording, &nanoseconds);
-        host[rounds] = platform_seconds() - start;
-        device[rounds] = (double)nanoseconds / 1e9;
-        has_clock &= nanoseconds > 0;
-        total += host[rounds++];
-    }
-    if (code == KQ_OK) {
-        result->rounds = rounds;
-        result->host = times_of(host, rounds);
-        result->device = has_clock ? times_of(device, rounds) : (bench_times){0};
-    }
-    free(host);
-    free(device);
-    return code;
-}
-
-int bench_measure(target *target, const bench_work *work, bench_result *result)
+int bench_measure(target *target, const bench_work *work, bench_result *result,
+                  bench_reason *reason)
 {
     kq_recording *recording = NULL;
     *result = (bench_result){.shape = work->shape};
@@ -286,13 +348,13 @@ int bench_measure(target *target, const bench_work *work, bench_result *result)
     code = code != KQ_OK ? code : operate(target, work->shape, NULL, &result->needs);
     code = code != KQ_OK ? code : operate(target, work->shape, &recording, NULL);
     code = code != KQ_OK ? code : kq_recording_run(recording, NULL);
-    int verified = code == KQ_OK ? compare(target, work) : EXIT_DONE;
+    int verified = code == KQ_OK ? compare(target, work, reason) : EXIT_DONE;
     if (code == KQ_OK && verified == EXIT_DONE) {
-        code = time_rounds(recording, result);
+        code = bench_time(&recording, 1, &result->timing);
     }
     kq_recording_destroy(&recording);
     if (code != KQ_OK) {
-        complain("bench: %s: %s: %s", target->info->id, work->shape->name, target->reason);
+        snprintf(reason->text, sizeof reason->text, "%s", target->reason);
         return EXIT_UNDECIDED;
     }
     return verified;

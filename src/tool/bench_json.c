@@ -21,17 +21,38 @@ static void add_times(text *text, const char *name, const bench_times *times)
     }
 }
 
-static void add_result(text *text, const bench_result *result)
+static void add_memory(text *text, const bench_memory *memory)
+{
+    text_add(text, "{\"bytes\": %" PRIu64, memory->bytes);
+    for (int traffic = 0; traffic < BENCH_TRAFFICS; traffic++) {
+        const bench_timing *timing = &memory->timings[traffic];
+        if (timing->rounds > 0) {
+            text_add(text, ", \"%s\": {\"rounds\": %zu", bench_traffic_names[traffic],
+                     timing->rounds);
+            add_times(text, "host", &timing->host);
+            add_times(text, "device", &timing->device);
+            text_add(text, "}");
+        }
+    }
+    text_add(text, "}");
+}
+
+static void add_result(text *text, const bench_device *device, const bench_result *result)
 {
     const bench_shape *shape = result->shape;
+    double share = bench_share(device, result);
     text_add(text, "    {\"name\": ");
     text_add_json(text, shape->name);
     text_add(text, ", \"records\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"rounds\": %zu",
-             bench_records(shape), bench_bytes(shape), result->rounds);
+             bench_records(shape), bench_bytes(shape), result->timing.rounds);
     text_add(text, ", \"scratch_bytes\": %" PRIu64 ", \"submissions\": %" PRIu64,
              result->needs.scratch_bytes, result->needs.submission_count);
-    add_times(text, "host", &result->host);
-    add_times(text, "device", &result->device);
+    add_times(text, "host", &result->timing.host);
+    add_times(text, "device", &result->timing.device);
+    if (share > 0) {
+        text_add(text, ", \"share\": {\"of\": \"%s\", \"bytes\": %" PRIu64 ", \"share\": %.6f}",
+                 bench_traffic_names[bench_traffic(shape)], bench_memory_bytes(shape), share);
+    }
     text_add(text, "}");
 }
 
@@ -51,10 +72,15 @@ bool bench_write_json(const char *path, const bench_device *devices, size_t coun
         text_add_json(&text, devices[d].info.name);
         text_add(&text, ", \"driver\": ");
         text_add_json(&text, devices[d].info.driver);
-        text_add(&text, ", \"results\": [");
+        text_add(&text, ", \"memory\": [");
+        for (size_t k = 0; k < devices[d].memory_count; k++) {
+            text_add(&text, k == 0 ? "\n    " : ",\n    ");
+            add_memory(&text, &devices[d].memories[k]);
+        }
+        text_add(&text, "],\n   \"results\": [");
         for (size_t k = 0; k < devices[d].count; k++) {
             text_add(&text, k == 0 ? "\n" : ",\n");
-            add_result(&text, &devices[d].results[k]);
+            add_result(&text, &devices[d], &devices[d].results[k]);
         }
         text_add(&text, "]}");
     }

@@ -4,12 +4,6 @@
 
 #include "bench.h"
 
-typedef struct bench_device {
-    kq_device_info info;
-    bench_result *results;
-    size_t count;
-} bench_device;
-
 // Whole or not at all. False: the reason was complained about.
 bool bench_write_json(const char *path, const bench_device *devices, size_t count);
 

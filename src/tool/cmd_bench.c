@@ -1,7 +1,9 @@
 // kquant bench: how fast a device is, once its results are known to be right.
 
 #include "bench_json.h"
+#include "files.h"
 #include "options.h"
+#include "plot.h"
 #include "progress.h"
 
 #include <inttypes.h>
@@ -18,7 +20,7 @@ typedef struct bench {
     char names[MAX_SHAPES][SHAPE_NAME_BYTES];  // of those that aren't built in
     size_t shape_count;
     bench_device *devices;  // as many as there are infos
-    const char *json;
+    const char *json, *plot;
     bench_baseline *baseline;  // NULL: none
     bool has_head;
 } bench;
@@ -37,8 +39,12 @@ static void print_head(bench *b)
         target_print(&b->infos[d]);
         printf("\n");
     }
-    printf("\n%-10s  %-29s  %9s  %6s  %9s  %6s  %7s  %8s%s\n", "device", "operation", "device ms",
-           "spread", "host ms", "spread", "GB/s", "M rec/s",
+    printf(
+        "memory: a kernel that only reads, and one that copies, as many bytes; share: of the GB/s "
+        "that dots\nread, against those of memory-read; of the GB/s that quantize reads, against "
+        "those of memory-copy\n");
+    printf("\n%-10s  %-29s  %9s  %6s  %9s  %6s  %7s  %8s  %6s%s\n", "device", "operation",
+           "device ms", "spread", "host ms", "spread", "GB/s", "M rec/s", "share",
            b->baseline != NULL ? "  against" : "");
 }
 
@@ -53,18 +59,44 @@ static void print_times(const bench_times *times)
     }
 }
 
-static void print_result(bench *b, const kq_device_info *info, const bench_result *result)
+// Up to the column of GB/s.
+static void print_timing(bench *b, const kq_device_info *info, const char *name, uint64_t bytes,
+                         const bench_timing *timing)
 {
-    bool is_device = result->device.median > 0;
-    double median = is_device ? result->device.median : result->host.median;
     print_head(b);
-    printf("%-10s  %-29s", info->id, result->shape->name);
-    print_times(&result->device);
-    print_times(&result->host);
-    printf("  %7.3f  %8.3f", (double)bench_bytes(result->shape) / median / 1e9,
-           (double)bench_records(result->shape) / median / 1e6);
+    printf("%-10s  %-29s", info->id, name);
+    print_times(&timing->device);
+    print_times(&timing->host);
+    printf("  %7.3f", (double)bytes / bench_median(timing) / 1e9);
+}
+
+static void print_memory(bench *b, const kq_device_info *info, const bench_memory *memory)
+{
+    for (int traffic = 0; traffic < BENCH_TRAFFICS; traffic++) {
+        char name[SHAPE_NAME_BYTES];
+        snprintf(name, sizeof name, "memory-%s-%" PRIu64, bench_traffic_names[traffic],
+                 memory->bytes);
+        print_timing(b, info, name, memory->bytes, &memory->timings[traffic]);
+        printf("  %8s  %6s%s\n", "-", "-", b->baseline != NULL ? "        -" : "");
+    }
+    fflush(stdout);
+}
+
+static void print_result(bench *b, const bench_device *device, const bench_result *result)
+{
+    const kq_device_info *info = &device->info;
+    double median = bench_median(&result->timing);
+    double share = bench_share(device, result);
+    print_timing(b, info, result->shape->name, bench_bytes(result->shape), &result->timing);
+    printf("  %8.3f", (double)bench_records(result->shape) / median / 1e6);
+    if (share > 0) {
+        printf("  %5.1f%%", 100 * share);
+    } else {
+        printf("  %6s", "-");
+    }
     if (b->baseline != NULL) {
-        double was = bench_baseline_median(b->baseline, info->name, result->shape->name, is_device);
+        double was = bench_baseline_median(b->baseline, info->name, result->shape->name,
+                                           result->timing.device.median > 0);
         if (was > 0) {
             printf("  %6.2fx", was / median);
         } else {
@@ -77,29 +109,65 @@ static void print_result(bench *b, const kq_device_info *info, const bench_resul
 
 // --- Running
 
+// Of each size on each device once, before the first operation that takes so much. An exit code.
+static int measure_memory(bench *b, bench_device *device, target *target, const bench_shape *shape,
+                          progress *progress)
+{
+    uint64_t bytes = bench_memory_bytes(shape);
+    bench_memory memory;
+    bench_reason reason;
+    if (bench_find_memory(device, bytes) != NULL) {
+        return EXIT_DONE;
+    }
+    progress_show(progress, "memory");
+    int code = bench_measure_memory(target, bytes, &memory, &reason);
+    progress_hide(progress);
+    device->memories =
+        reallocate(device->memories, device->memory_count + 1, sizeof device->memories[0]);
+    device->memories[device->memory_count++] = memory;
+    if (code == EXIT_DONE) {
+        print_memory(b, &device->info, &memory);
+        return EXIT_DONE;
+    }
+    complain("bench: %s: memory of %" PRIu64 " bytes: %s", device->info.id, bytes, reason.text);
+    return code == EXIT_NOTHING ? EXIT_DONE : code;
+}
+
+static int measure_shape(bench *b, bench_device *device, target *target, const bench_work *work,
+                         const bench_shape *shape, progress *progress)
+{
+    bench_result result;
+    bench_reason reason;
+    progress_show(progress, shape->name);
+    int code = bench_measure(target, work, &result, &reason);
+    progress_hide(progress);
+    if (code != EXIT_DONE) {
+        complain("bench: %s: %s: %s", device->info.id, shape->name, reason.text);
+        return code;
+    }
+    device->results = reallocate(device->results, device->count + 1, sizeof device->results[0]);
+    device->results[device->count++] = result;
+    print_result(b, device, &result);
+    return EXIT_DONE;
+}
+
 // One shape on all devices, so that its inputs are made once.
 static int run_shape(bench *b, const bench_shape *shape, progress *progress)
 {
+    progress_show(progress, shape->name);
     bench_work *work = bench_work_make(shape);
     int code = work != NULL ? EXIT_DONE : EXIT_UNDECIDED;
     for (uint32_t d = 0; d < b->device_count && work != NULL; d++) {
         target target;
-        bench_result result;
         progress_hide(progress);
         int opened = target_open_or_complain(&target, b->infos[d].id);
-        int measured = opened == EXIT_DONE ? bench_measure(&target, work, &result) : opened;
-        if (measured == EXIT_DONE) {
-            bench_device *device = &b->devices[d];
-            device->info = b->infos[d];
-            device->results =
-                reallocate(device->results, device->count + 1, sizeof device->results[0]);
-            device->results[device->count++] = result;
-            print_result(b, &b->infos[d], &result);
-        }
         if (opened == EXIT_DONE) {
+            bench_device *device = &b->devices[d];
+            code = worst_exit(code, measure_memory(b, device, &target, shape, progress));
+            code = worst_exit(code, measure_shape(b, device, &target, work, shape, progress));
             target_close(&target);
         }
-        code = worst_exit(code, measured);
+        code = worst_exit(code, opened);
         progress_step(progress);
     }
     bench_work_free(work);
@@ -111,6 +179,9 @@ static int run(bench *b)
     int code = EXIT_DONE;
     progress progress;
     b->devices = allocate(b->device_count, sizeof b->devices[0]);
+    for (uint32_t d = 0; d < b->device_count; d++) {
+        b->devices[d].info = b->infos[d];
+    }
     progress_begin(&progress, "bench", "measurement", 0, b->shape_count * b->device_count);
     for (size_t k = 0; k < b->shape_count; k++) {
         code = worst_exit(code, run_shape(b, &b->shapes[k], &progress));
@@ -119,8 +190,12 @@ static int run(bench *b)
     if (b->json != NULL && !bench_write_json(b->json, b->devices, b->device_count)) {
         code = worst_exit(code, EXIT_UNDECIDED);
     }
+    if (b->plot != NULL && !plot_write(b->plot, b->devices, b->device_count)) {
+        code = worst_exit(code, EXIT_UNDECIDED);
+    }
     for (uint32_t d = 0; d < b->device_count; d++) {
         free(b->devices[d].results);
+        free(b->devices[d].memories);
     }
     free(b->devices);
     return code;
@@ -135,20 +210,44 @@ static void add_shape(bench *b, const bench_shape *shape)
     }
 }
 
-// A shape of the caller's, in both orders.
+static bool is_same_shape(const bench_shape *a, const bench_shape *b)
+{
+    return a->op == b->op && a->order == b->order && a->has_own_rhs == b->has_own_rhs &&
+           a->G == b->G && a->count[0] == b->count[0] && a->count[1] == b->count[1];
+}
+
+// A shape that isn't built in, in both orders, but for what is in the list already.
 static void add_dots(bench *b, const char *kind, uint32_t G, const uint32_t count[2], bool own_rhs)
 {
     static const char *const orders[] = {"sequential", "pairwise"};
     for (unsigned order = 0; order < 2 && b->shape_count < MAX_SHAPES; order++) {
         char *name = b->names[b->shape_count];
-        snprintf(name, SHAPE_NAME_BYTES, "%s-%" PRIu32 "x%" PRIu32 "-of-%" PRIu32 "-%s", kind,
-                 count[0], count[1], G, orders[order]);
-        add_shape(b, &(bench_shape){.name = name,
-                                    .op = KQ_OP_QUANTIZED_DOT,
-                                    .order = (kq_order)order,
-                                    .has_own_rhs = own_rhs,
-                                    .G = G,
-                                    .count = {count[0], count[1]}});
+        const bench_shape shape = {
+            .name = name,
+            .op = KQ_OP_QUANTIZED_DOT,
+            .order = (kq_order)order,
+            .has_own_rhs = own_rhs,
+            .G = G,
+            .count = {count[0], count[1]},
+        };
+        bool is_there = false;
+        for (size_t k = 0; k < b->shape_count; k++) {
+            is_there |= is_same_shape(&b->shapes[k], &shape);
+        }
+        if (!is_there) {
+            snprintf(name, SHAPE_NAME_BYTES, "%s-%" PRIu32 "x%" PRIu32 "-of-%" PRIu32 "-%s", kind,
+                     count[0], count[1], G, orders[order]);
+            add_shape(b, &shape);
+        }
+    }
+}
+
+// What the plot's curve is made of: dots of 16 records that share them, 2^10 to 2^20 records in
+// all.
+static void add_series(bench *b)
+{
+    for (uint32_t dots = 1u << 6; dots <= 1u << 16; dots *= 4) {
+        add_dots(b, "dots", PLOT_CURVE_RECORDS, (const uint32_t[]){dots, 1}, false);
     }
 }
 
@@ -179,6 +278,16 @@ static bool is_too_large(uint64_t G, const uint32_t count[2])
 {
     return count[0] * G > 1u << 26 || count[1] * G > 1u << 24 ||
            (uint64_t)count[0] * count[1] > 1u << 28;
+}
+
+// Two files that must not be one, for outputs are no inputs. False: complained about.
+static bool are_apart(const char *a, const char *path_a, const char *b, const char *path_b)
+{
+    bool are = path_a == NULL || path_b == NULL || !is_same_file(path_a, path_b);
+    if (!are) {
+        complain("bench: --%s=%s and --%s=%s are one file", a, path_a, b, path_b);
+    }
+    return are;
 }
 
 int cmd_bench(int argc, char **argv)
@@ -226,6 +335,13 @@ int cmd_bench(int argc, char **argv)
          .kind = OPTION_TEXT,
          .text = &b.json,
          .help = "write the times, and where they come from, to this file"},
+        {.name = "plot",
+         .value = "F.svg",
+         .kind = OPTION_TEXT,
+         .text = &b.plot,
+         .help = "write a picture: products/s against products a byte, under the memory's roof,\n"
+                 "and how the rate of dots of 16 records grows with their number, for which\n"
+                 "some more are timed"},
         {.name = "compare",
          .value = "F",
          .kind = OPTION_TEXT,
@@ -243,11 +359,19 @@ int cmd_bench(int argc, char **argv)
             "result is there, device time is the\ndevice's own, - where it has no clock. The "
             "spread is from the fastest round to the slowest. GB/s\ncount 144 bytes for each Q4_K "
             "record a dot takes, 1024 for each block that is quantized, by the\ndevice's time if "
-            "there is one. On a machine that does other things compare only ratios of one run.\n",
+            "there is one. On a machine that does other things compare only ratios of one run.\n\n"
+            "Beside them, once for each size of input, a kernel that only reads as many bytes and "
+            "one that copies\nthem, whose results are checked too. The share is an operation's "
+            "GB/s "
+            "of theirs: of those of\nmemory-read for dots, of those of memory-copy for quantize. "
+            "It "
+            "can be above 100%, for a record\nthat is read once may serve several dots, and "
+            "quantize "
+            "writes less than a copy. Inputs of more\nthan 1 GiB are held to 1 GiB.\n",
         .examples = "  kquant bench --device=vulkan:0\n"
                     "  kquant bench --device=vulkan:0 --records=64 --repeat=4096,4\n"
                     "  kquant bench --device=vulkan:0 --long=4194304 --json=before.json\n"
-                    "  kquant bench --device=vulkan:0 --compare=before.json\n",
+                    "  kquant bench --device=vulkan:0 --compare=before.json --plot=now.svg\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
     };
@@ -255,6 +379,15 @@ int cmd_bench(int argc, char **argv)
     case OPTIONS_HELP: return EXIT_DONE;
     case OPTIONS_WRONG: return EXIT_USAGE;
     case OPTIONS_RUN: break;
+    }
+    if (!are_apart("json", b.json, "compare", baseline) ||
+        !are_apart("plot", b.plot, "compare", baseline) ||
+        !are_apart("json", b.json, "plot", b.plot)) {
+        return EXIT_USAGE;
+    }
+    if (list_only && (b.json != NULL || b.plot != NULL)) {
+        complain("bench: --list times nothing, so there is nothing to write");
+        return EXIT_USAGE;
     }
     uint32_t count[2] = {4096, 1};
     bool is_own = records != 0 || repeat != NULL;
@@ -283,6 +416,9 @@ int cmd_bench(int argc, char **argv)
         if (filter == NULL || matches(filter, bench_shapes[k].name)) {
             add_shape(&b, &bench_shapes[k]);
         }
+    }
+    if (b.plot != NULL && b.shape_count > 0) {
+        add_series(&b);
     }
     if (b.shape_count == 0) {
         complain("bench: --filter=%s: no operation has such a name; see --list", filter);

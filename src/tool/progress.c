@@ -12,7 +12,7 @@ static void show(const progress *progress)
     memset(bar, '.', WIDTH);
     memset(bar, '#', filled);
     bar[WIDTH] = '\0';
-    fprintf(stderr, "\r%-10s [%s] %zu/%zu", progress->id, bar, progress->done, progress->total);
+    fprintf(stderr, "\r%-10.29s [%s] %zu/%zu", progress->id, bar, progress->done, progress->total);
 }
 
 void progress_begin(progress *progress, const char *id, const char *noun, size_t done, size_t total)
@@ -33,6 +33,14 @@ void progress_step(progress *progress)
 {
     progress->done++;
     if (progress->is_bar && (progress->done % 16 == 0 || progress->done == progress->total)) {
+        show(progress);
+    }
+}
+
+void progress_show(progress *progress, const char *id)
+{
+    progress->id = id;
+    if (progress->is_bar) {
         show(progress);
     }
 }

@@ -16,6 +16,9 @@ void progress_begin(progress *progress, const char *id, const char *noun, size_t
                     size_t total);
 void progress_step(progress *progress);
 
+// Shows the bar, with what is under way in place of the name that it began with.
+void progress_show(progress *progress, const char *id);
+
 // Takes the bar away, so that a line on stdout does not end up behind it.
 void progress_hide(const progress *progress);
 

@@ -83,7 +83,7 @@ void text_add_xml(text *text, const char *string)
 {
     for (size_t bytes; *string != '\0'; string += bytes) {
         uint32_t c = decode(string, &bytes);
-        if (c == '<' || c == '&' || c == '"' || c == '\t' || c == '\n' || c == '\r') {
+        if (c == '<' || c == '>' || c == '&' || c == '"' || c == '\t' || c == '\n' || c == '\r') {
             text_add(text, "&#%u;", (unsigned)c);
         } else if (c < ' ' || (c >= 0xFFFD && c <= 0xFFFF)) {
             text_add(text, "&#xFFFD;");

@@ -16,7 +16,8 @@ void text_add_bytes(text *text, const char *bytes, size_t count);
 // are no UTF-8 become U+FFFD.
 void text_add_json(text *text, const char *string);
 
-// The inside of an attribute of XML. So do control characters that XML 1.0 can't have.
+// The inside of an attribute or an element of XML. So do control characters that XML 1.0 can't
+// have.
 void text_add_xml(text *text, const char *string);
 
 #endif
