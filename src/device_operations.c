@@ -435,7 +435,7 @@ void kq_recording_destroy(kq_recording **recording)
 // --- Bandwidth
 
 // Sets *piece to the transfer of what comes next, as much as a binding and a segment of each buffer
-// hold; false, with 0 bytes, where that is less than a workgroup's.
+// hold and a dispatch takes; false, with 0 bytes, where that is less than a workgroup's.
 static bool next_transfer(const kq_device *device, const kq_operation *operation, uint64_t done,
                           uint64_t bytes, kq_piece *piece)
 {
@@ -443,7 +443,9 @@ static bool next_transfer(const kq_device *device, const kq_operation *operation
     const kq_transfer left = {.bytes = bytes - done, .is_copy = operation->is_copy};
     const uint64_t at[] = {[KQ_FROM] = done, [KQ_TO] = kq_transfer_written(&before)};
     const uint64_t size[] = {[KQ_FROM] = left.bytes, [KQ_TO] = kq_transfer_written(&left)};
-    uint64_t most = device->is_limited ? device->capacity.limits.range_bytes : UINT64_MAX;
+    const kq_limits *limits = &device->capacity.limits;
+    const uint64_t groups = (uint64_t)limits->groups[0] * limits->groups[1];
+    uint64_t most = device->is_limited ? limits->range_bytes : UINT64_MAX;
     memset(piece, 0, sizeof *piece);
     piece->op = KQ_OP_SELF_TEST;
     for (int role = KQ_FROM; role <= KQ_TO; role++) {
@@ -455,6 +457,7 @@ static bool next_transfer(const kq_device *device, const kq_operation *operation
         most = most < run.bytes * ratio ? most : run.bytes * ratio;
     }
     most /= KQ_BANDWIDTH_BYTES;
+    most = device->is_limited && groups < most ? groups : most;
     piece->shape.G = most < UINT32_MAX ? (uint32_t)most : UINT32_MAX;
     return piece->shape.G > 0;
 }
@@ -496,8 +499,10 @@ static kq_result cut_transfer(const kq_device *device, const kq_operation *opera
         kq_piece piece;
         if (!next_transfer(device, operation, done, bytes, &piece)) {
             return kq_fail(&device->errors, KQ_ERROR_UNSUPPORTED,
-                           "a buffer lies in pieces of %" PRIu64 " bytes, no multiple of %u",
-                           device->capacity.segment_bytes, KQ_BANDWIDTH_BYTES);
+                           "bindings hold %" PRIu64 " bytes, and allocations %" PRIu64
+                           "; whole pieces of %u are needed",
+                           device->capacity.limits.range_bytes, device->capacity.segment_bytes,
+                           KQ_BANDWIDTH_BYTES);
         }
         done += (uint64_t)piece.shape.G * KQ_BANDWIDTH_BYTES;
         if (r != NULL) {

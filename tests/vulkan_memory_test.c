@@ -486,6 +486,43 @@ static void test_large_ranges(void **state)
     close_device(f);
 }
 
+// Bindings hold 3 of the kernel's units and segments 8, so 20 units are 8 pieces: 3, 3, 2, 3, 3, 2,
+// 3, 1.
+static void test_bandwidth(void **state)
+{
+    enum { UNIT = 16384, UNITS = 20, BYTES = UNITS * UNIT, PIECES = 8 };
+    fixture *f = *state;
+    open_device(f);
+    kq_buffer *from = make_buffer(f, BYTES), *to = make_buffer(f, BYTES);
+    unsigned char *data = allocate(BYTES), *got = allocate(BYTES);
+    uint64_t seed = 6;
+    draw_bytes(&seed, data, BYTES);
+    upload(from, 0, data, BYTES);
+    for (int reads_only = 0; reads_only < 2; reads_only++) {
+        kq_recording *recording = NULL;
+        uint32_t sum = 0;
+        assert_int_equal(kq_bandwidth_record(f->device, from, to, BYTES, reads_only, &recording),
+                         KQ_OK);
+        wrapped_vulkan_reset(&f->wrapped);
+        assert_int_equal(kq_recording_run(recording, NULL), KQ_OK);
+        assert_int_equal(f->wrapped.counts.submits, PIECES);
+        download(to, 0, got, BYTES);
+        // Behind what it writes there still is the copy.
+        size_t written = reads_only ? BYTES / 64 : 0;
+        for (size_t i = 0; i < BYTES; i += 4) {
+            sum ^= load_u32(data + i) ^ (i < written ? load_u32(got + i) : 0);
+        }
+        assert_true(!reads_only || sum == 0);
+        assert_memory_equal(got + written, data + written, BYTES - written);
+        kq_recording_destroy(&recording);
+    }
+    free(data);
+    free(got);
+    kq_buffer_destroy(&from);
+    kq_buffer_destroy(&to);
+    close_device(f);
+}
+
 // --- Objects and memory
 
 static void test_thousand_operations(void **state)
@@ -685,6 +722,11 @@ int main(int argc, char **argv)
     add(&s, "vectors", "the least device", test_vectors, &vectors, least);
     add(&s, "version 1.0", "the least device", test_version_1_0, NULL, least);
     add(&s, "version 1.0", "newer functions are found", test_version_1_0, NULL, newer);
+    wrapped_vulkan narrow = unified;
+    narrow.max_storage_buffer_range = 3 * 16384 + 100;
+    narrow.max_allocation = 8 * 16384;
+    narrow.max_groups = 2;
+    add(&s, "bandwidth", "narrow bindings", test_bandwidth, NULL, narrow);
     add(&s, "thousand operations", "unified", test_thousand_operations, NULL, unified);
     add(&s, "thousand operations", "discrete", test_thousand_operations, NULL, discrete);
     if (validation == WRAPPED_VALIDATION_NONE) {  // whose own memory is not to be counted

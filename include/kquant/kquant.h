@@ -221,7 +221,7 @@ KQ_API kq_result kq_recording_run(kq_recording *recording, uint64_t *nanoseconds
 KQ_API void kq_recording_destroy(kq_recording **recording);
 
 // For benches: copies bytes, a multiple of 16384; or, if reads_only, reads them and writes a 64th as many, whose words'
-// xor is that of the words read. Needs KQ_OP_SELF_TEST. Errors: as above, UNSUPPORTED for no more than odd segments.
+// xor is that of the words read. Needs KQ_OP_SELF_TEST. Errors: as above.
 KQ_API kq_result kq_bandwidth_record(
     kq_device *device, kq_buffer *from, kq_buffer *to, uint64_t bytes, int reads_only, kq_recording **recording);
 
