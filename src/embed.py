@@ -35,12 +35,14 @@ def resolve(path, folders, seen):
 
 
 def without_idle(text):
-    """Without functions and macros that nothing names, for headers have more than a kernel takes."""
+    """Without functions, structs and macros that nothing names, for headers have more than a kernel takes."""
     function = re.compile(r'^(?:KQ_FN|static inline) \w+ (\w+)\([^)]*\)\n\{\n.*?^\}\n', re.M | re.S)
     macro = re.compile(r'^# *define (\w+)(?:.*\\\n)*.*\n', re.M)
+    struct = re.compile(r'^typedef struct (\w+) \{\n(?:.*\n)*?\} \1;\n', re.M)
     while True:
-        idle = [found for found in [*macro.finditer(text), *function.finditer(text)]
-                if len(re.findall(rf'\b{found[1]}\b', text)) == 1]
+        idle = [found for pattern, own in [(macro, 1), (function, 1), (struct, 2)]
+                for found in pattern.finditer(text)
+                if len(re.findall(rf'\b{found[1]}\b', text)) == own]
         if not idle:
             return text
         for found in sorted(idle, key=lambda found: -found.start()):
