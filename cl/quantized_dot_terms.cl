@@ -1,4 +1,5 @@
-// The term v of every pair of records of every dot, into scratch: one lane a term.
+// The term v of every pair of records of every dot, into scratch: one lane a term. Neighbours take
+// records of one dot, which mostly lie side by side.
 #include "prelude.cl"
 #include "params.h"
 
@@ -17,8 +18,8 @@ kernel void quantized_dot_terms(KQ_BUFFER(const, lhs_range), KQ_BUFFER(const, rh
     u32 index = KQ_GROUP_INDEX * KQ_LANES + KQ_LANE;
     u32 last = G * dots - 1u;
     u32 item = min(index, last);
-    u32 g = item / dots;
-    u32 dot = item - g * dots;
+    u32 dot = item / G;
+    u32 g = item - dot * G;
     u32 j = dot / inner;
     u32 i = dot - j * inner;
     record_place lhs = place_of(KQ_RANGE(lhs_range), lhs_offset + g * lhs_stride +
@@ -27,6 +28,6 @@ kernel void quantized_dot_terms(KQ_BUFFER(const, lhs_range), KQ_BUFFER(const, rh
                                                         i * rhs_inner_step + j * rhs_outer_step);
     u32 v = kq_term(lhs, rhs);
     if (index <= last) {
-        KQ_RANGE(scratch_range)[to_at + item] = v;
+        KQ_RANGE(scratch_range)[to_at + g * dots + dot] = v;
     }
 }

@@ -7,8 +7,7 @@
 // A record of rhs that the workgroup shares.
 typedef struct ready {
     local const u32 *ds;
-    local const u32 *lanes_02;
-    local const u32 *lanes_13;
+    local const u32 *lanes;
     local const u32 *pairs;
 } ready;
 
@@ -16,8 +15,7 @@ typedef struct ready {
 #define KQ_Q8_K ready
 #define KQ_Q4_K_WORD(record, k) word_of(record, k, 35u)
 #define KQ_Q8_K_DS(record) ((record).ds[0])
-#define KQ_Q8_K_DOT4(record, k, codes)                                                              \
-    kq_dot4_ready(codes, (record).lanes_02[k], (record).lanes_13[k])
+#define KQ_Q8_K_LANES(record, k) ((record).lanes[k])
 #define KQ_Q8_K_PAIR(record, k) ((record).pairs[k])
 #include "exact.h"
 #include "records.h"
@@ -27,16 +25,13 @@ kernel void quantized_dot_terms_shared(KQ_BUFFER(const, lhs_range), KQ_BUFFER(co
                                        KQ_BUFFER(, scratch_range) KQ_DOT_PARAMS(KQ_PARAM))
 {
     local u32 shared_ds[1];
-    local u32 shared_lanes_02[64];
-    local u32 shared_lanes_13[64];
+    local u32 shared_lanes[64];
     local u32 shared_pairs[8];
     u32 tile = KQ_GROUP_INDEX / G;
     u32 g = KQ_GROUP_INDEX - tile * G;
 
     record_place rhs = place_of(KQ_RANGE(rhs_range), rhs_offset + g * rhs_stride);
-    u32 lanes = word_of(rhs, 1u + KQ_LANE, 72u);
-    shared_lanes_02[KQ_LANE] = kq_lanes_02(lanes);
-    shared_lanes_13[KQ_LANE] = kq_lanes_13(lanes);
+    shared_lanes[KQ_LANE] = kq_lanes(word_of(rhs, 1u + KQ_LANE, 72u));
     if (KQ_LANE < 8u) {
         shared_pairs[KQ_LANE] = kq_sum_i16x2(word_of(rhs, 65u + KQ_LANE, 72u));
     }
@@ -52,7 +47,7 @@ kernel void quantized_dot_terms_shared(KQ_BUFFER(const, lhs_range), KQ_BUFFER(co
     u32 i = dot - j * inner;
     record_place lhs = place_of(KQ_RANGE(lhs_range), lhs_offset + g * lhs_stride +
                                                         i * lhs_inner_step + j * lhs_outer_step);
-    ready shared_rhs = { shared_ds, shared_lanes_02, shared_lanes_13, shared_pairs };
+    ready shared_rhs = { shared_ds, shared_lanes, shared_pairs };
     u32 v = kq_term(lhs, shared_rhs);
     if (index < dots) {
         KQ_RANGE(scratch_range)[to_at + g * dots + dot] = v;

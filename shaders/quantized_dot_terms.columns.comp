@@ -16,8 +16,7 @@ layout(std430, set = 0, binding = 1) readonly buffer Rhs { uint rhs_words[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer Scratch { uint scratch[]; };
 
 shared uint shared_ds[KQ_COLUMNS];
-shared uint shared_lanes_02[KQ_COLUMNS * 64u];
-shared uint shared_lanes_13[KQ_COLUMNS * 64u];
+shared uint shared_lanes[KQ_COLUMNS * 64u];
 shared uint shared_pairs[KQ_COLUMNS * 8u];
 
 // A lane has one record of lhs, so a reference to it says nothing; one to rhs is the column.
@@ -27,9 +26,7 @@ uvec4 quads[9];
 #define KQ_Q8_K uint
 #define KQ_Q4_K_WORD(record, k) quads[(k) >> 2][(k) & 3u]
 #define KQ_Q8_K_DS(record) shared_ds[record]
-#define KQ_Q8_K_DOT4(record, k, codes)                                                             \
-    kq_dot4_ready(codes, shared_lanes_02[64u * (record) + (k)],                                    \
-                  shared_lanes_13[64u * (record) + (k)])
+#define KQ_Q8_K_LANES(record, k) shared_lanes[64u * (record) + (k)]
 #define KQ_Q8_K_PAIR(record, k) shared_pairs[8u * (record) + (k)]
 #include "exact.h"
 #include "records.h"
@@ -37,9 +34,7 @@ uvec4 quads[9];
 void make_ready(const uint column, const uint at)
 {
     record_place rhs = place_of(at);
-    uint lanes = KQ_WORD(rhs_words, rhs, 1u + KQ_LANE, 72u);
-    shared_lanes_02[64u * column + KQ_LANE] = kq_lanes_02(lanes);
-    shared_lanes_13[64u * column + KQ_LANE] = kq_lanes_13(lanes);
+    shared_lanes[64u * column + KQ_LANE] = kq_lanes(KQ_WORD(rhs_words, rhs, 1u + KQ_LANE, 72u));
     if (KQ_LANE < 8u) {
         shared_pairs[8u * column + KQ_LANE] =
             kq_sum_i16x2(KQ_WORD(rhs_words, rhs, 65u + KQ_LANE, 72u));

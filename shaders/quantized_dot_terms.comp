@@ -1,4 +1,5 @@
-// The term v of every pair of records of every dot, into scratch: one lane a term.
+// The term v of every pair of records of every dot, into scratch: one lane a term. Neighbours take
+// records of one dot, which mostly lie side by side.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "prelude.glsl"
@@ -25,8 +26,8 @@ void main()
     uint index = KQ_GROUP_INDEX * KQ_LANES + KQ_LANE;
     uint last = p.G * p.dots - 1u;
     uint item = min(index, last);
-    uint g = item / p.dots;
-    uint dot = item - g * p.dots;
+    uint dot = item / p.G;
+    uint g = item - dot * p.G;
     uint outer = dot / p.inner;
     uint inner = dot - outer * p.inner;
     record_place lhs = place_of(p.lhs_offset + g * p.lhs_stride + inner * p.lhs_inner_step +
@@ -35,6 +36,6 @@ void main()
                                outer * p.rhs_outer_step);
     uint v = kq_term(lhs, rhs);
     if (index <= last) {
-        scratch[p.to_at + item] = v;
+        scratch[p.to_at + g * p.dots + dot] = v;
     }
 }

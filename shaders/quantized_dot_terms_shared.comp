@@ -14,8 +14,7 @@ layout(std430, set = 0, binding = 1) readonly buffer Rhs { uint rhs_words[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer Scratch { uint scratch[]; };
 
 shared uint shared_ds;
-shared uint shared_lanes_02[64];
-shared uint shared_lanes_13[64];
+shared uint shared_lanes[64];
 shared uint shared_pairs[8];
 
 // There is one record of rhs, so a reference to it says nothing.
@@ -23,7 +22,7 @@ shared uint shared_pairs[8];
 #define KQ_Q8_K uint
 #define KQ_Q4_K_WORD(record, k) KQ_WORD(lhs_words, record, k, 35u)
 #define KQ_Q8_K_DS(record) shared_ds
-#define KQ_Q8_K_DOT4(record, k, codes) kq_dot4_ready(codes, shared_lanes_02[k], shared_lanes_13[k])
+#define KQ_Q8_K_LANES(record, k) shared_lanes[k]
 #define KQ_Q8_K_PAIR(record, k) shared_pairs[k]
 #include "exact.h"
 #include "records.h"
@@ -34,9 +33,7 @@ void main()
     uint g = KQ_GROUP_INDEX - tile * p.G;
 
     record_place rhs = place_of(p.rhs_offset + g * p.rhs_stride);
-    uint lanes = KQ_WORD(rhs_words, rhs, 1u + KQ_LANE, 72u);
-    shared_lanes_02[KQ_LANE] = kq_lanes_02(lanes);
-    shared_lanes_13[KQ_LANE] = kq_lanes_13(lanes);
+    shared_lanes[KQ_LANE] = kq_lanes(KQ_WORD(rhs_words, rhs, 1u + KQ_LANE, 72u));
     if (KQ_LANE < 8u) {
         shared_pairs[KQ_LANE] = kq_sum_i16x2(KQ_WORD(rhs_words, rhs, 65u + KQ_LANE, 72u));
     }

@@ -34,6 +34,16 @@ def resolve(path, folders, seen):
     return '\n'.join(lines) + '\n'
 
 
+def without_absent(text):
+    """Without what records.h has for record loads that the kernel doesn't define."""
+    block = re.compile(r'^#\s*if(?:def | defined).*KQ_Q[48]_K_.*\n(?:(?!#\s*if).*\n)*?#\s*endif\n', re.M)
+    for found in reversed(list(block.finditer(text))):
+        names = re.findall(r'KQ_Q[48]_K_\w+', found[0].partition('\n')[0])
+        if not all(re.search(rf'^#\s*define {name}\b', text, re.M) for name in names):
+            text = text[:found.start()] + text[found.end():]
+    return text
+
+
 def without_idle(text):
     """Without functions, structs and macros that nothing names, for headers have more than a kernel takes."""
     function = re.compile(r'^(?:KQ_FN|static inline) \w+ (\w+)\([^)]*\)\n\{\n.*?^\}\n', re.M | re.S)
@@ -47,6 +57,10 @@ def without_idle(text):
             return text
         for found in sorted(idle, key=lambda found: -found.start()):
             text = text[:found.start()] + text[found.end():]
+
+
+def source_text(path, folders):
+    return without_idle(without_absent(resolve(path, folders, set())))
 
 
 def array(ctype, name, values, width, per_line):
@@ -73,7 +87,7 @@ def kernels(out, specs):
             spirv_name, spirv_bytes = f'spirv_{i}', len(data)
         source_name, source_bytes = 'NULL', 0
         if source:
-            text = without_idle(resolve(source[0], source[1:], set()))
+            text = source_text(source[0], source[1:])
             text = '\n'.join(line.strip() for line in text.splitlines()).encode() + b'\n'
             # The same for 32 and 64 address bits, and for kernels of one program.
             if text not in sources:
@@ -126,7 +140,7 @@ def main():
     elif command == 'text':
         embed_text(out, rest[0], rest[1:])
     elif command == 'source':
-        Path(out).write_text(without_idle(resolve(rest[0], rest[1:], set())))
+        Path(out).write_text(source_text(rest[0], rest[1:]))
     else:
         sys.exit(__doc__)
 

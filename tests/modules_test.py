@@ -60,7 +60,8 @@ DECORATIONS = {
 }
 
 # Whatever is not here needs a reason to come in: float and bit-counting instructions, wide
-# multiplies, signed division, subgroups, images, specialisation constants are all absent.
+# multiplies, signed division, subgroups, images, specialisation constants are all absent. The signed
+# comparison and that of truths are what LLVM makes of a chain of comparisons and of a negation.
 STRUCTURE = set('''
     OpAccessChain OpBranch OpBranchConditional OpCapability OpCompositeConstruct OpCompositeExtract OpConstant
     OpConstantComposite OpConstantFalse OpConstantTrue OpControlBarrier OpDecorate OpEntryPoint
@@ -73,9 +74,9 @@ STRUCTURE = set('''
 '''.split())
 ARITHMETIC = set('''
     OpAtomicAnd OpAtomicIAdd OpAtomicIIncrement OpAtomicOr OpAtomicUMin OpBitwiseAnd OpBitwiseOr
-    OpBitwiseXor OpIAdd OpIEqual OpIMul OpINotEqual OpISub OpLogicalAnd OpLogicalNot OpLogicalOr
-    OpNot OpShiftLeftLogical OpShiftRightLogical OpUConvert OpUDiv OpUGreaterThan
-    OpUGreaterThanEqual OpULessThan OpULessThanEqual OpUMod
+    OpBitwiseXor OpIAdd OpIEqual OpIMul OpINotEqual OpISub OpLogicalAnd OpLogicalNot
+    OpLogicalNotEqual OpLogicalOr OpNot OpSLessThan OpShiftLeftLogical OpShiftRightLogical OpUConvert
+    OpUDiv OpUGreaterThan OpUGreaterThanEqual OpULessThan OpULessThanEqual OpUMod
 '''.split())
 
 # Only where addresses have 64 bits are there such integers, for the embedded profile leaves them
