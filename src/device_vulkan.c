@@ -32,10 +32,7 @@ static void vulkan_close(kq_device *device)
 {
     kq_vulkan_device *d = device->self;
     if (d->handle != VK_NULL_HANDLE) {
-        for (unsigned op = 0; op <= KQ_OP_SELF_TEST; op++) {
-            kq_vulkan_destroy(&d->packs[op]);
-        }
-        kq_vulkan_destroy(&d->layouts);
+        kq_vulkan_destroy(&d->pack);
         kq_vulkan_memory_destroy(d, &d->staging);
         d->vkDestroyDevice(d->handle, NULL);
     }
@@ -122,7 +119,7 @@ static kq_result create_handle(kq_vulkan_device *d, const kq_vulkan_candidate *c
     return KQ_OK;
 }
 
-static kq_result create_pack(kq_device *device, uint32_t ops, uint32_t without, kq_vulkan **pack)
+static kq_result create_pack(kq_device *device)
 {
     kq_vulkan_device *d = device->self;
     const kq_vulkan_params params = {
@@ -132,24 +129,10 @@ static kq_result create_pack(kq_device *device, uint32_t ops, uint32_t without, 
         .device = d->handle,
         .api_version = d->instance.api_version,
         .caps = d->caps,
-        .ops = ops,
-        .share_layouts = d->layouts,
+        .ops = device->ops,
         .errors = device->errors,
     };
-    return kq_vulkan_create_without(&params, without, pack);
-}
-
-kq_result kq_vulkan_need_pack(kq_device *device, kq_op op, kq_vulkan **pack)
-{
-    kq_vulkan_device *d = device->self;
-    kq_op from = d->packs[KQ_OP_SELF_TEST] != NULL ? KQ_OP_SELF_TEST : op;
-    uint32_t ops = op == KQ_OP_SELF_TEST ? device->ops : 1u << op;
-    kq_result result = KQ_OK;
-    if (d->packs[from] == NULL) {
-        result = create_pack(device, ops, device->without, &d->packs[from]);
-    }
-    *pack = d->packs[from];
-    return result;
+    return kq_vulkan_create_lazy(&params, device->without, &d->pack);
 }
 
 static kq_result vulkan_open(kq_device *device, uint32_t index, const kq_device_params *params)
@@ -192,7 +175,7 @@ static kq_result vulkan_open(kq_device *device, uint32_t index, const kq_device_
     if (result != KQ_OK) {
         goto done;
     }
-    result = create_pack(device, 0, UINT32_MAX, &d->layouts);
+    result = create_pack(device);
 done:
     free(candidates);
     if (result != KQ_OK) {

@@ -67,8 +67,7 @@ typedef struct kq_vulkan_device {
     VkQueue queue;
     uint32_t queue_family;
     uint32_t caps;                          // kq_cap, which are enabled
-    kq_vulkan *layouts;                     // a pack without kernels, whose layouts all share
-    kq_vulkan *packs[KQ_OP_SELF_TEST + 1];  // by what they were made for: kq_vulkan_need_pack
+    kq_vulkan *pack;
     VkPhysicalDeviceMemoryProperties memory_properties;
     uint64_t atom_bytes;       // nonCoherentAtomSize
     uint32_t timestamp_bits;   // timestampValidBits of the queue family; 0: it has none
@@ -81,9 +80,6 @@ typedef struct kq_vulkan_device {
 // then null, so that what is half made can be destroyed.
 kq_result kq_vulkan_check_made(const kq_vulkan_device *d, const char *call, VkResult result,
                                void *handle, size_t bytes);
-
-// The kernels of an operation, compiled when it is first asked for; those of the self-test are all.
-kq_result kq_vulkan_need_pack(kq_device *device, kq_op op, kq_vulkan **pack);
 
 // --- vulkan_memory.c
 

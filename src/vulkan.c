@@ -110,7 +110,9 @@ struct kq_vulkan {
     VkDescriptorSetLayout set_layout;
     VkPipelineLayout pipeline_layout;
     bool has_own_layouts;
-    VkPipeline pipelines[KQ_KERNEL_COUNT];  // null where the pack has none
+    VkPipelineCache pipeline_cache;
+    PFN_vkVoidFunction set_debug_name;
+    VkPipeline *pipelines;  // by kernel; null where the pack has none, or none yet
 };
 
 static const VkAllocationCallbacks *allocator(const kq_vulkan *pack)
@@ -187,10 +189,9 @@ static kq_result create_layouts(kq_vulkan *pack)
     return result;
 }
 
-static kq_result name_pipeline(const kq_vulkan *pack, PFN_vkVoidFunction set_debug_name,
-                               VkPipeline pipeline, const char *name)
+static kq_result name_pipeline(const kq_vulkan *pack, VkPipeline pipeline, const char *name)
 {
-    if (set_debug_name == NULL) {
+    if (pack->set_debug_name == NULL) {
         return KQ_OK;
     }
     VkDebugUtilsObjectNameInfoEXT info = {
@@ -199,13 +200,14 @@ static kq_result name_pipeline(const kq_vulkan *pack, PFN_vkVoidFunction set_deb
         .objectHandle = (uint64_t)pipeline,
         .pObjectName = name,
     };
-    return kq_vulkan_check(&pack->errors, "vkSetDebugUtilsObjectNameEXT",
-                           ((PFN_vkSetDebugUtilsObjectNameEXT)set_debug_name)(pack->device, &info));
+    return kq_vulkan_check(
+        &pack->errors, "vkSetDebugUtilsObjectNameEXT",
+        ((PFN_vkSetDebugUtilsObjectNameEXT)pack->set_debug_name)(pack->device, &info));
 }
 
-static kq_result create_pipeline(kq_vulkan *pack, const kq_vulkan_params *params, unsigned kernel,
-                                 const kq_kernel *data)
+static kq_result create_pipeline(const kq_vulkan *pack, unsigned kernel)
 {
+    const kq_kernel *data = kq_find_kernel(KQ_API_VULKAN, kq_kernel_names[kernel], 0);
     VkShaderModule module = VK_NULL_HANDLE;
     VkShaderModuleCreateInfo module_info = {
         .sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO,
@@ -230,57 +232,43 @@ static kq_result create_pipeline(kq_vulkan *pack, const kq_vulkan_params *params
         .layout = pack->pipeline_layout,
     };
     result = kq_vulkan_check(&pack->errors, "vkCreateComputePipelines",
-                             pack->vk.vkCreateComputePipelines(pack->device, params->pipeline_cache,
+                             pack->vk.vkCreateComputePipelines(pack->device, pack->pipeline_cache,
                                                                1, &info, allocator(pack),
                                                                &pack->pipelines[kernel]));
     pack->vk.vkDestroyShaderModule(pack->device, module, allocator(pack));
-    return result != KQ_OK
-               ? result
-               : name_pipeline(pack, params->set_debug_name, pack->pipelines[kernel], data->name);
+    return result != KQ_OK ? result : name_pipeline(pack, pack->pipelines[kernel], data->name);
 }
 
-// All kernels of the ops that were asked for, but variants that the library doesn't have or whose
+// The kernels of the ops that were asked for, but variants that the library doesn't have or whose
 // features aren't enabled, and what the caller goes without.
-static kq_result create_pipelines(kq_vulkan *pack, const kq_vulkan_params *params, uint32_t without)
+static uint32_t choose_kernels(const kq_vulkan_params *params, uint32_t without)
 {
-    kq_result result = KQ_OK;
-    for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT && result == KQ_OK; kernel++) {
-        bool is_variant = kq_kernel_is_variant(kernel);
+    uint32_t kernels = 0;
+    for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT; kernel++) {
         const kq_kernel *data = kq_find_kernel(KQ_API_VULKAN, kq_kernel_names[kernel], 0);
-        if ((params->ops != 0 && (params->ops & 1u << kq_kernel_op(kernel)) == 0) ||
-            (without >> kernel & 1) != 0 ||
-            (is_variant && (data == NULL || (data->caps & ~params->caps) != 0))) {
-            continue;
-        }
-        result = create_pipeline(pack, params, kernel, data);
-        if (is_variant) {
-            pack->limits.variants |= 1u << kernel;
-        }
+        bool is_asked_for = params->ops == 0 || (params->ops & 1u << kq_kernel_op(kernel)) != 0;
+        bool is_possible =
+            !kq_kernel_is_variant(kernel) || (data != NULL && (data->caps & ~params->caps) == 0);
+        kernels |= is_asked_for && is_possible ? 1u << kernel : 0;
     }
-    return result;
+    return kernels & ~without;
 }
 
-kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
+// A pack that has functions, layouts and the choice of its kernels, and no kernel yet.
+static kq_result create_empty(const kq_vulkan_params *params, uint32_t kernels, kq_vulkan **out)
 {
-    return kq_vulkan_create_without(params, KQ_LEVEL_3_KERNELS, out);
-}
-
-kq_result kq_vulkan_create_without(const kq_vulkan_params *params, uint32_t without,
-                                   kq_vulkan **out)
-{
-    *out = NULL;
-    kq_result result = check_vulkan_params(params);
-    if (result != KQ_OK) {
-        return result;
-    }
     kq_vulkan *pack = calloc(1, sizeof *pack);
-    if (pack == NULL) {
+    VkPipeline *pipelines = calloc(KQ_KERNEL_COUNT, sizeof *pipelines);
+    if (pack == NULL || pipelines == NULL) {
+        free(pack);
+        free(pipelines);
         return kq_fail(&params->errors, KQ_ERROR_MEMORY, "out of host memory for a pack");
     }
     VkPhysicalDeviceLimits limits = {0};
-    result = load_functions(params, &pack->vk, &limits);
+    kq_result result = load_functions(params, &pack->vk, &limits);
     if (result != KQ_OK) {
         free(pack);
+        free(pipelines);
         return result;
     }
     pack->device = params->device;
@@ -291,6 +279,12 @@ kq_result kq_vulkan_create_without(const kq_vulkan_params *params, uint32_t with
         pack->allocator = *params->allocator;
     }
     pack->limits = kq_vulkan_limits(&limits);
+    for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT; kernel++) {
+        pack->limits.variants |= kq_kernel_is_variant(kernel) ? kernels & 1u << kernel : 0;
+    }
+    pack->pipeline_cache = params->pipeline_cache;
+    pack->set_debug_name = params->set_debug_name;
+    pack->pipelines = pipelines;
     pack->has_own_layouts = params->share_layouts == NULL;
     if (pack->has_own_layouts) {
         result = create_layouts(pack);
@@ -298,13 +292,36 @@ kq_result kq_vulkan_create_without(const kq_vulkan_params *params, uint32_t with
         pack->set_layout = params->share_layouts->set_layout;
         pack->pipeline_layout = params->share_layouts->pipeline_layout;
     }
-    result = result != KQ_OK ? result : create_pipelines(pack, params, without);
     if (result != KQ_OK) {
         kq_vulkan_destroy(&pack);
-        return result;
     }
     *out = pack;
-    return KQ_OK;
+    return result;
+}
+
+kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
+{
+    *out = NULL;
+    kq_result result = check_vulkan_params(params);
+    if (result != KQ_OK) {
+        return result;
+    }
+    uint32_t kernels = choose_kernels(params, KQ_LEVEL_3_KERNELS);
+    result = create_empty(params, kernels, out);
+    for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT && result == KQ_OK; kernel++) {
+        if ((kernels >> kernel & 1) != 0) {
+            result = create_pipeline(*out, kernel);
+        }
+    }
+    if (result != KQ_OK) {
+        kq_vulkan_destroy(out);
+    }
+    return result;
+}
+
+kq_result kq_vulkan_create_lazy(const kq_vulkan_params *params, uint32_t without, kq_vulkan **out)
+{
+    return create_empty(params, choose_kernels(params, without), out);
 }
 
 void kq_vulkan_destroy(kq_vulkan **out)
@@ -316,6 +333,7 @@ void kq_vulkan_destroy(kq_vulkan **out)
     for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT; kernel++) {
         pack->vk.vkDestroyPipeline(pack->device, pack->pipelines[kernel], allocator(pack));
     }
+    free(pack->pipelines);
     if (pack->has_own_layouts) {
         pack->vk.vkDestroyPipelineLayout(pack->device, pack->pipeline_layout, allocator(pack));
         pack->vk.vkDestroyDescriptorSetLayout(pack->device, pack->set_layout, allocator(pack));
@@ -459,10 +477,17 @@ static void bind_set(const kq_vulkan *pack, VkDescriptorSet set, VkCommandBuffer
                                      pack->pipeline_layout, 0, 1, &set, 0, NULL);
 }
 
-static void record_plan(const kq_vulkan *pack, const kq_plan *plan, VkCommandBuffer commands)
+// A kernel that is not there yet is compiled: of a lazy pack alone.
+static kq_result record_plan(const kq_vulkan *pack, const kq_plan *plan, VkCommandBuffer commands)
 {
     for (uint32_t i = 0; i < plan->needs.dispatch_count; i++) {
         kq_step step = kq_plan_step(plan, i);
+        kq_result result = pack->pipelines[step.kernel] == VK_NULL_HANDLE
+                               ? create_pipeline(pack, step.kernel)
+                               : KQ_OK;
+        if (result != KQ_OK) {
+            return result;
+        }
         if (i > 0) {
             compute_barrier(pack, commands);
         }
@@ -472,6 +497,7 @@ static void record_plan(const kq_vulkan *pack, const kq_plan *plan, VkCommandBuf
                                     step.params_bytes, step.params);
         pack->vk.vkCmdDispatch(commands, step.groups[0], step.groups[1], 1);
     }
+    return KQ_OK;
 }
 
 static kq_result record_operation(const kq_vulkan *pack, const kq_operation *operation,
@@ -485,7 +511,7 @@ static kq_result record_operation(const kq_vulkan *pack, const kq_operation *ope
     result = check_handles(pack, set, commands);
     if (result == KQ_OK) {
         bind_set(pack, set, commands);
-        record_plan(pack, &plan, commands);
+        result = record_plan(pack, &plan, commands);
     }
     return result;
 }
@@ -600,13 +626,13 @@ kq_result kq_vulkan_self_test_record(const kq_vulkan *pack, const kq_vulkan_rang
         return result;
     }
     bind_set(pack, set, command_buffer);
-    for (unsigned i = 0; i < KQ_SELF_TEST_PLANS; i++) {
+    for (unsigned i = 0; i < KQ_SELF_TEST_PLANS && result == KQ_OK; i++) {
         if (i > 0) {
             compute_barrier(pack, command_buffer);
         }
-        record_plan(pack, &plans[i], command_buffer);
+        result = record_plan(pack, &plans[i], command_buffer);
     }
-    return KQ_OK;
+    return result;
 }
 
 kq_result kq_vulkan_primitives_record(const kq_vulkan *pack, VkBuffer buffer, uint32_t count,
@@ -618,7 +644,7 @@ kq_result kq_vulkan_primitives_record(const kq_vulkan *pack, VkBuffer buffer, ui
     kq_result result = write_whole(pack, &range, plan.ranges[KQ_ITEMS].bytes, set);
     if (result == KQ_OK) {
         bind_set(pack, set, command_buffer);
-        record_plan(pack, &plan, command_buffer);
+        result = record_plan(pack, &plan, command_buffer);
     }
     return result;
 }
@@ -638,7 +664,7 @@ kq_result kq_vulkan_bandwidth_record(const kq_vulkan *pack, VkBuffer from, VkBuf
     kq_result result = update_set(pack, set, infos);
     if (result == KQ_OK) {
         bind_set(pack, set, command_buffer);
-        record_plan(pack, &plan, command_buffer);
+        result = record_plan(pack, &plan, command_buffer);
     }
     return result;
 }

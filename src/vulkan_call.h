@@ -24,11 +24,12 @@ kq_result kq_vulkan_bandwidth_record(const struct kq_vulkan *pack, VkBuffer from
                                      const kq_transfer *transfer, VkDescriptorSet set,
                                      VkCommandBuffer command_buffer);
 
-// kq_vulkan_create without some kernels, as bits 1u << KQ_KERNEL_*: for level 3, and for tests of
-// what variants do.
+// A pack for level 3, which compiles a kernel when one of its recordings first takes it, so that
+// only one thread at a time may record; all ops, but without some kernels, as bits 1u <<
+// KQ_KERNEL_*.
 struct kq_vulkan_params;
-kq_result kq_vulkan_create_without(const struct kq_vulkan_params *params, uint32_t without,
-                                   struct kq_vulkan **pack);
+kq_result kq_vulkan_create_lazy(const struct kq_vulkan_params *params, uint32_t without,
+                                struct kq_vulkan **pack);
 
 // A device's limits of bindings and dispatches; no variants.
 kq_limits kq_vulkan_limits(const VkPhysicalDeviceLimits *limits);

@@ -72,7 +72,7 @@ static kq_result create_pools(kq_vulkan_device *d, vulkan_work *w)
 
 static kq_result allocate_item(kq_vulkan_device *d, const vulkan_work *w, item *item)
 {
-    VkDescriptorSetLayout layout = kq_vulkan_set_layout(d->layouts);
+    VkDescriptorSetLayout layout = kq_vulkan_set_layout(d->pack);
     VkCommandBufferAllocateInfo commands = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO,
         .commandPool = w->command_pool,
@@ -259,12 +259,8 @@ static kq_result record_quantize(kq_device *device, const kq_operation *operatio
         .records = view_of(operation, piece, KQ_RECORDS, w),
         .status = {w->status.buffer, w->status.bytes, 0},
     };
-    kq_vulkan *pack = NULL;
-    kq_result result = kq_vulkan_need_pack(device, KQ_OP_QUANTIZE, &pack);
-    if (result == KQ_OK && w->status.mapped == NULL) {
-        result = kq_vulkan_need_staging(device);
-    }
-    result = result != KQ_OK ? result : kq_vulkan_quantize_write_set(pack, &op, item->set);
+    kq_result result = w->status.mapped == NULL ? kq_vulkan_need_staging(device) : KQ_OK;
+    result = result != KQ_OK ? result : kq_vulkan_quantize_write_set(d->pack, &op, item->set);
     result = result != KQ_OK ? result : begin(d, w, index);
     if (result != KQ_OK) {
         return result;
@@ -273,7 +269,7 @@ static kq_result record_quantize(kq_device *device, const kq_operation *operatio
     d->vkCmdUpdateBuffer(item->commands, w->status.buffer, 0, sizeof preset,
                          (const uint32_t *)(const void *)&preset);
     barrier(d, item->commands);
-    result = kq_vulkan_quantize_record(pack, &op, item->set, item->commands);
+    result = kq_vulkan_quantize_record(d->pack, &op, item->set, item->commands);
     if (result != KQ_OK) {
         return result;
     }
@@ -305,9 +301,7 @@ static kq_result record_dot(kq_device *device, const kq_operation *operation, co
         .repeat = &repeat,
         .part = &piece->shape.part,
     };
-    kq_vulkan *pack = NULL;
-    kq_result result = kq_vulkan_need_pack(device, KQ_OP_QUANTIZED_DOT, &pack);
-    result = result != KQ_OK ? result : kq_vulkan_quantized_dot_write_set(pack, &op, item->set);
+    kq_result result = kq_vulkan_quantized_dot_write_set(d->pack, &op, item->set);
     result = result != KQ_OK ? result : begin(d, w, index);
     if (result != KQ_OK) {
         return result;
@@ -317,7 +311,7 @@ static kq_result record_dot(kq_device *device, const kq_operation *operation, co
     if (piece->is_staged[KQ_LHS] || piece->is_staged[KQ_RHS]) {
         barrier(d, item->commands);
     }
-    result = kq_vulkan_quantized_dot_record(pack, &op, item->set, item->commands);
+    result = kq_vulkan_quantized_dot_record(d->pack, &op, item->set, item->commands);
     if (result != KQ_OK) {
         return result;
     }
@@ -336,11 +330,9 @@ static kq_result record_bandwidth(kq_device *device, const kq_operation *operati
     const kq_transfer transfer = kq_piece_transfer(operation, piece);
     const kq_vulkan_memory *from = kq_piece_memory(operation, piece, KQ_FROM, NULL);
     const kq_vulkan_memory *to = kq_piece_memory(operation, piece, KQ_TO, NULL);
-    kq_vulkan *pack = NULL;
-    kq_result result = kq_vulkan_need_pack(device, KQ_OP_SELF_TEST, &pack);
-    result = result != KQ_OK ? result : begin(d, w, index);
+    kq_result result = begin(d, w, index);
     if (result == KQ_OK) {
-        result = kq_vulkan_bandwidth_record(pack, from->buffer, to->buffer, &transfer, item->set,
+        result = kq_vulkan_bandwidth_record(d->pack, from->buffer, to->buffer, &transfer, item->set,
                                             item->commands);
     }
     return result != KQ_OK ? result : end(d, w, index);
@@ -444,11 +436,9 @@ kq_result kq_vulkan_work_primitives(kq_device *device, void *memory, uint32_t co
     kq_vulkan_device *d = device->self;
     vulkan_work *w = device->work;
     const kq_vulkan_memory *m = memory;
-    kq_vulkan *pack = NULL;
-    kq_result result = kq_vulkan_need_pack(device, KQ_OP_SELF_TEST, &pack);
-    result = result != KQ_OK ? result : begin(d, w, 0);
+    kq_result result = begin(d, w, 0);
     if (result == KQ_OK) {
-        result = kq_vulkan_primitives_record(pack, m->buffer, count, w->items[0].set,
+        result = kq_vulkan_primitives_record(d->pack, m->buffer, count, w->items[0].set,
                                              w->items[0].commands);
     }
     return result != KQ_OK ? result : end_and_submit(d, w);
@@ -461,12 +451,10 @@ kq_result kq_vulkan_work_self_test(kq_device *device, void *memory)
     const item *item = &w->items[0];
     const kq_vulkan_memory *m = memory;
     const kq_vulkan_range range = {m->buffer, m->bytes, 0};
-    kq_vulkan *pack = NULL;
-    kq_result result = kq_vulkan_need_pack(device, KQ_OP_SELF_TEST, &pack);
-    result = result != KQ_OK ? result : kq_vulkan_self_test_write_set(pack, &range, item->set);
+    kq_result result = kq_vulkan_self_test_write_set(d->pack, &range, item->set);
     result = result != KQ_OK ? result : begin(d, w, 0);
     if (result == KQ_OK) {
-        result = kq_vulkan_self_test_record(pack, &range, item->set, item->commands);
+        result = kq_vulkan_self_test_record(d->pack, &range, item->set, item->commands);
     }
     return result != KQ_OK ? result : end_and_submit(d, w);
 }
