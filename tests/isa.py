@@ -40,7 +40,6 @@ WORK = {
     'quantized_dot_sequential.base': (1, 1, [0, 1]),  # a long dot: what comes once is nothing
     'quantized_dot_pairwise.base': (64, 128, [1, 6, 6]),  # a whole chunk
     'primitive.base': (1, 1, [1]),
-    'bandwidth.base': (1, 1, [1]),  # a record is what a lane takes, the copy's part too
 }
 NONE_OF = ['Spilled SGPRs', 'Spilled VGPRs', 'Scratch size']
 COLUMNS = ['valu', 'quarter', 'lds', 'vmem', 'scalar', 'vgprs', 'shared', 'code', 'record', 'issue']
