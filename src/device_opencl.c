@@ -42,6 +42,7 @@ typedef struct opencl_device {
     cl_context context;
     cl_command_queue queue;
     kq_lookup lookup;
+    const kq_cache *cache;
     kq_opencl *packs[KQ_OP_SELF_TEST + 1];  // by what they were made for: need_pack
 } opencl_device;
 
@@ -241,6 +242,7 @@ static kq_result opencl_create_pack(const kq_device *device, uint32_t ops, uint3
         .context = d->context,
         .device = d->id,
         .ops = ops,
+        .cache = d->cache,
         .errors = device->errors,
     };
     return kq_opencl_create_without(&params, without, pack);
@@ -401,6 +403,7 @@ static kq_result opencl_open(kq_device *device, uint32_t index, const kq_device_
                          count);
         goto fail;
     }
+    d->cache = params->cache;
     result = open_entry(device, &entries[index], &lookup);
     if (result != KQ_OK) {
         goto fail;

@@ -1,4 +1,4 @@
-#include "opencl_functions.h"
+#include "opencl_cache.h"
 
 #include "kernels.h"
 #include "plan.h"
@@ -60,6 +60,7 @@ typedef struct target {
     cl_bool has_compiler;
     bool is_cpu;                                  // one whose compiler has vectors to make of ours
     cl_api_clCreateProgramWithIL create_with_il;  // NULL: takes no SPIR-V
+    kq_cl_cache cache;
 } target;
 
 static kq_result get_info(const kq_opencl *pack, cl_device_id device, cl_device_info info,
@@ -236,23 +237,11 @@ static kq_result try_kernel(const kq_opencl *pack, const target *t, const char *
     return KQ_OK;
 }
 
-// Sets *program, or leaves it NULL. *code is OpenCL's answer where that is what failed.
-static kq_result build(const kq_opencl *pack, const target *t, const char *stem,
-                       const kq_kernel *kernel, const way *from, cl_program *program, cl_int *code,
-                       const kq_errors *errors)
+// Builds what was made of a kernel's code, or of an earlier build of it; releases it if that fails.
+static kq_result build_made(const kq_opencl *pack, const target *t, const char *stem,
+                            const way *from, cl_program made, cl_int *code, const kq_errors *errors)
 {
     kq_result result = KQ_OK;
-    const char *call = from->is_spirv ? "clCreateProgramWithIL" : "clCreateProgramWithSource";
-    cl_program made;
-    if (from->is_spirv) {
-        made = t->create_with_il(t->context, kernel->spirv, kernel->spirv_bytes, code);
-    } else {
-        made = pack->clCreateProgramWithSource(t->context, 1, (const char *[]){kernel->source},
-                                               &kernel->source_bytes, code);
-    }
-    if (made == NULL || *code != CL_SUCCESS) {
-        return kq_cl_fail(errors, call, *code);
-    }
     *code = pack->clBuildProgram(made, 1, &t->device, from->options, NULL, NULL);
     if (*code != CL_SUCCESS) {
         result = fail_build(pack, t, stem, made, *code, errors);
@@ -261,10 +250,53 @@ static kq_result build(const kq_opencl *pack, const target *t, const char *stem,
     }
     if (result != KQ_OK) {
         pack->clReleaseProgram(made);
-        return result;
+    }
+    return result;
+}
+
+// Whether the cache had a program, which is built; one that doesn't is taken for none.
+static bool build_kept(const kq_opencl *pack, const target *t, const char *stem, const way *from,
+                       const char *key, cl_program *program)
+{
+    cl_int code = CL_SUCCESS;
+    const kq_errors nobody = {NULL, NULL};
+    cl_program made = kq_cl_cache_load(&t->cache, key, t->context, t->device);
+    if (made == NULL || build_made(pack, t, stem, from, made, &code, &nobody) != KQ_OK) {
+        return false;
     }
     *program = made;
-    return KQ_OK;
+    return true;
+}
+
+// Sets *program, or leaves it NULL. *code is OpenCL's answer where that is what failed.
+static kq_result build(const kq_opencl *pack, const target *t, const char *stem,
+                       const kq_kernel *kernel, const way *from, cl_program *program, cl_int *code,
+                       const kq_errors *errors)
+{
+    const char *call = from->is_spirv ? "clCreateProgramWithIL" : "clCreateProgramWithSource";
+    const void *data = from->is_spirv ? (const void *)kernel->spirv : kernel->source;
+    const size_t bytes = from->is_spirv ? kernel->spirv_bytes : kernel->source_bytes;
+    const bool is_keeping = kq_cl_cache_is_there(&t->cache);
+    char key[KQ_CL_KEY_BYTES] = "";
+    if (is_keeping) {
+        kq_cl_cache_key(&t->cache, from->options, data, bytes, key);
+        if (build_kept(pack, t, stem, from, key, program)) {
+            return KQ_OK;
+        }
+    }
+    cl_program made =
+        from->is_spirv
+            ? t->create_with_il(t->context, data, bytes, code)
+            : pack->clCreateProgramWithSource(t->context, 1, (const char *[]){data}, &bytes, code);
+    if (made == NULL || *code != CL_SUCCESS) {
+        return kq_cl_fail(errors, call, *code);
+    }
+    kq_result result = build_made(pack, t, stem, from, made, code, errors);
+    if (result == KQ_OK && is_keeping) {
+        kq_cl_cache_store(&t->cache, key, made);
+    }
+    *program = result == KQ_OK ? made : NULL;
+    return result;
 }
 
 // Whether a compiler doesn't like what it was given, so that another way is worth a try.
@@ -437,6 +469,7 @@ kq_result kq_opencl_create_without(const kq_opencl_params *params, uint32_t with
     if (params->program != KQ_OPENCL_PROGRAM_SOURCE) {
         t.create_with_il = find_il(p, &t, &params->lookup);
     }
+    t.cache = kq_cl_cache_make(params->cache, &params->lookup, p->clGetDeviceInfo, params->device);
     unsigned first = 0;
     for (unsigned i = 0; i < KQ_KERNEL_COUNT; i++) {
         bool is_variant = kq_kernel_is_variant(i);

@@ -489,6 +489,106 @@ static void test_programs(void **state)
     }
 }
 
+// What a caller keeps of programs.
+typedef struct kept {
+    unsigned count, loads;
+    struct {
+        char key[64];
+        unsigned char *data;
+        size_t bytes;
+    } programs[32];
+} kept;
+
+static size_t load_kept(void *user, const char *key, void *data, size_t capacity)
+{
+    kept *k = user;
+    k->loads++;
+    for (unsigned i = 0; i < k->count; i++) {
+        if (strcmp(k->programs[i].key, key) == 0) {
+            if (k->programs[i].bytes <= capacity) {
+                memcpy(data, k->programs[i].data, k->programs[i].bytes);
+            }
+            return k->programs[i].bytes;
+        }
+    }
+    return 0;
+}
+
+static void store_kept(void *user, const char *key, const void *data, size_t bytes)
+{
+    kept *k = user;
+    unsigned i = 0;
+    while (i < k->count && strcmp(k->programs[i].key, key) != 0) {
+        i++;
+    }
+    assert_in_range(i, 0, sizeof k->programs / sizeof *k->programs - 1);
+    k->count += i == k->count;
+    free(k->programs[i].data);
+    k->programs[i].data = malloc(bytes);
+    assert_non_null(k->programs[i].data);
+    memcpy(k->programs[i].data, data, bytes);
+    k->programs[i].bytes = bytes;
+    assert_in_range(snprintf(k->programs[i].key, sizeof k->programs[i].key, "%s", key), 1, 63);
+}
+
+static cl_int refuse_binaries(void *user, const char *call, unsigned number)
+{
+    (void)user;
+    (void)number;
+    return strcmp(call, "clCreateProgramWithBinary") == 0 ? CL_INVALID_BINARY : CL_SUCCESS;
+}
+
+// A pack with that cache, which is used; the numbers of programs that were made of source and of
+// binaries.
+static void use_cache(fixture *f, const kq_cache *cache, unsigned *sources, unsigned *binaries)
+{
+    engine *e = &f->engine;
+    kq_opencl *main_pack = e->pack;
+    kq_opencl_params params = engine_pack_params(e);
+    const size_t offsets[] = {1, 3, 4, 0};
+    params.cache = cache;
+    params.program = KQ_OPENCL_PROGRAM_SOURCE;
+    wrapped_opencl_reset(&e->wrapped);
+    engine_expect_ok(e, kq_opencl_create(&params, &e->pack));
+    *sources = wrapped_opencl_calls(&e->wrapped, "clCreateProgramWithSource");
+    *binaries = wrapped_opencl_calls(&e->wrapped, "clCreateProgramWithBinary");
+    check_dot_vector(e, engine_find_dot(&f->options, 33), KQ_ORDER_PAIRWISE, offsets, 0, e->queue);
+    check_quantize_vector(e, engine_find_quantize(&f->options, 5), offsets, 0, e->queue);
+    kq_opencl_destroy(&e->pack);
+    e->pack = main_pack;
+}
+
+// What was compiled once is taken from the caller's cache; what a driver no longer takes is
+// compiled again; without a cache nothing is asked for.
+static void test_cache(void **state)
+{
+    fixture *f = *state;
+    kept k = {0};
+    const kq_cache cache = {load_kept, store_kept, &k};
+    const kq_cache lacking = {load_kept, NULL, &k};
+    unsigned sources, binaries;
+    use_cache(f, NULL, &sources, &binaries);
+    assert_int_equal(sources, wrapped_opencl_modules());
+    use_cache(f, &lacking, &sources, &binaries);
+    assert_int_equal(sources, wrapped_opencl_modules());
+    assert_int_equal(k.loads, 0);
+    use_cache(f, &cache, &sources, &binaries);
+    assert_int_equal(sources, wrapped_opencl_modules());
+    assert_int_equal(binaries, 0);
+    assert_int_equal(k.count, sources);  // no two of one key
+    use_cache(f, &cache, &sources, &binaries);
+    assert_int_equal(sources, 0);
+    assert_int_equal(binaries, k.count);
+    f->engine.wrapped.fail = refuse_binaries;
+    use_cache(f, &cache, &sources, &binaries);
+    f->engine.wrapped.fail = NULL;
+    assert_int_equal(binaries, k.count);
+    assert_int_equal(sources, k.count);
+    for (unsigned i = 0; i < k.count; i++) {
+        free(k.programs[i].data);
+    }
+}
+
 // Options that relax floats change no bit, wherever a driver may take them from, for device code
 // has no floats.
 static void test_relaxed_builds(void **state)
@@ -619,6 +719,7 @@ int main(int argc, char **argv)
             cmocka_unit_test_teardown(test_unordered_neighbours, open_gate_at_last),
             cmocka_unit_test_teardown(test_neighbours_of_two_queues, open_gate_at_last),
             cmocka_unit_test(test_programs),
+            cmocka_unit_test(test_cache),
             cmocka_unit_test(test_relaxed_builds),
             cmocka_unit_test(test_threads),
             cmocka_unit_test(test_close),

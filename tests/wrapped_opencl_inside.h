@@ -29,6 +29,7 @@
     f(clReleaseProgram)                                                                            \
     f(clBuildProgram)                                                                              \
     f(clGetProgramBuildInfo)                                                                       \
+    f(clGetProgramInfo)                                                                            \
     f(clCreateKernel)                                                                              \
     f(clRetainKernel)                                                                              \
     f(clReleaseKernel)                                                                             \
@@ -107,6 +108,8 @@ void *CL_API_CALL wrap_clGetExtensionFunctionAddressForPlatform(cl_platform_id p
 cl_int CL_API_CALL wrap_clBuildProgram(cl_program program, cl_uint count,
                                        const cl_device_id *devices, const char *options,
                                        void(CL_CALLBACK *notify)(cl_program, void *), void *user);
+cl_int CL_API_CALL wrap_clGetProgramInfo(cl_program program, cl_program_info info, size_t size,
+                                         void *value, size_t *ret);
 cl_int CL_API_CALL wrap_clGetProgramBuildInfo(cl_program program, cl_device_id device,
                                               cl_program_build_info info, size_t size, void *value,
                                               size_t *ret);

@@ -225,6 +225,14 @@ cl_int CL_API_CALL wrap_clGetProgramBuildInfo(cl_program program, cl_device_id d
     return wrapped_real.clGetProgramBuildInfo(program, device, info, size, value, ret);
 }
 
+cl_int CL_API_CALL wrap_clGetProgramInfo(cl_program program, cl_program_info info, size_t size,
+                                         void *value, size_t *ret)
+{
+    cl_int code = wrapped_begin(CALL_clGetProgramInfo);
+    return code != CL_SUCCESS ? code
+                              : wrapped_real.clGetProgramInfo(program, info, size, value, ret);
+}
+
 cl_kernel CL_API_CALL wrap_clCreateKernel(cl_program program, const char *name, cl_int *out)
 {
     cl_int code = wrapped_begin(CALL_clCreateKernel);

@@ -78,7 +78,6 @@ typedef struct kq_repeat {
 typedef struct kq_part {
     uint32_t first, total;  // records of the dot: before this part, and in all
 } kq_part;
-
 // The answer of a query, before any work; KQ_OK also where the operation doesn't fit.
 typedef struct kq_needs {
     uint64_t scratch_bytes;             // 4 * G * dots and a little more; 0 for quantize
@@ -90,7 +89,6 @@ typedef struct kq_needs {
     uint64_t submission_count;          // level 3, which cuts what doesn't fit; and by binding
     uint64_t staged_bytes[3];           // what none reaches, and is copied on the device
 } kq_needs;
-
 // --- Blocks without a record: a value is infinite or NaN, or the largest is too small (CONTRACT.md, Domain errors)
 typedef enum kq_reason { KQ_REASON_NONE = 0, KQ_REASON_NONFINITE_INPUT = 1, KQ_REASON_INVERSE_OVERFLOW = 2 } kq_reason;
 typedef struct kq_domain {
@@ -98,10 +96,8 @@ typedef struct kq_domain {
     kq_reason reason;            // why that one is
     uint32_t element;            // of KQ_REASON_NONFINITE_INPUT: its first infinity or NaN, 0 to 255
 } kq_domain;
-
 // The reason of one block: 256 f32, value_stride bytes apart (0: 4), at any address. *element, as above; may be NULL.
 KQ_API kq_reason kq_block_reason(const void *values, uint64_t value_stride, uint32_t *element);
-
 // What quantize leaves, 16 bytes. You preset it; commands only lower the first word and add to the next two.
 typedef struct kq_status {
     uint32_t lowest_bad, bad_count;  // the lowest bad record, 0xFFFFFFFF: none; and how many are bad
@@ -126,7 +122,6 @@ typedef struct kq_kernel {
     size_t source_bytes;
 } kq_kernel;
 KQ_API const kq_kernel *kq_kernels(size_t *count);  // *count is set; static, of the APIs this library has
-
 // --- Self-test: every step and both operations, held to known answers. At level 2 write the input to your memory,
 // record or enqueue, read it back, ask for the verdict. KQ_OK: the driver can be trusted. KQ_ERROR_DRIVER: *step is the
 // first wrong one, as "f32 multiply"; errors is told question, answer and right answer. step and errors may be NULL.
@@ -142,6 +137,12 @@ typedef struct kq_lookup {
     void *user;
 } kq_lookup;
 
+// A place of yours for what OpenCL compilers made, so that a later create needs none; of a key for driver and kernel.
+typedef struct kq_cache {
+    size_t (*load)(void *user, const char *key, void *data, size_t capacity);  // bytes stored, copied if they fit; or 0
+    void (*store)(void *user, const char *key, const void *data, size_t bytes);
+    void *user;
+} kq_cache;
 typedef struct kq_device_info {
     char id[32];  // "reference", "vulkan:0", "opencl:1": the same as long as drivers are
     kq_api api;
@@ -161,6 +162,7 @@ typedef struct kq_device_params {
     uint32_t ops;
     uint64_t work;  // the most of one submission, so that no watchdog takes the device away, in records of dots: a step
                     // of a sequential fold is 2, a block of quantize 16. 0: 2^20, half a second at 2 million records/s
+    const kq_cache *cache;  // optional, of OpenCL programs; lives as long as the device
     kq_errors errors;
 } kq_device_params;
 
@@ -179,7 +181,6 @@ KQ_API kq_result kq_buffer_create(kq_device *device, uint64_t bytes, kq_buffer *
 KQ_API void kq_buffer_destroy(kq_buffer **buffer);
 KQ_API kq_result kq_buffer_upload(kq_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes);
 KQ_API kq_result kq_buffer_download(kq_buffer *buffer, uint64_t offset, void *data, uint64_t bytes);
-
 typedef struct kq_buffer_view {
     kq_buffer *buffer;
     kq_view view;
@@ -190,7 +191,6 @@ typedef struct kq_quantize_args {
     kq_buffer_view values, records;  // f32 [G,256], u8 [G,292]
     kq_domain *domain;               // optional; set when the result is KQ_ERROR_DOMAIN
 } kq_quantize_args;
-
 typedef struct kq_quantized_dot_args {
     kq_format lhs_format, rhs_format;  // KQ_FORMAT_Q4_K, KQ_FORMAT_Q8_K
     kq_accumulator acc;                // KQ_ACCUMULATOR_F32
@@ -219,7 +219,6 @@ KQ_API kq_result kq_quantized_dot_record(
     kq_device *device, const kq_quantized_dot_args *args, kq_recording **recording);
 KQ_API kq_result kq_recording_run(kq_recording *recording, uint64_t *nanoseconds);
 KQ_API void kq_recording_destroy(kq_recording **recording);
-
 // For benches: copies bytes, a multiple of 16384; or, if reads_only, reads them and writes a 64th as many, whose words'
 // xor is that of the words read. Needs KQ_OP_SELF_TEST. Errors: as above.
 KQ_API kq_result kq_bandwidth_record(

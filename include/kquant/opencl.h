@@ -21,6 +21,7 @@ typedef struct kq_opencl_params {
     kq_opencl_program program;  // optional
     uint32_t caps;              // features you enabled, as bits; OpenCL has none, so 0
     uint32_t ops;               // the kernels to build, see kq_op
+    const kq_cache *cache;      // optional, of programs
     kq_errors errors;
 } kq_opencl_params;
 
