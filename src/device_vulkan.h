@@ -66,7 +66,7 @@ typedef struct kq_vulkan_device {
     VkDevice handle;
     VkQueue queue;
     uint32_t queue_family;
-    uint32_t caps;                          // kq_cap, which are enabled
+    uint32_t caps;  // kq_cap, which are enabled
     kq_vulkan *pack;
     VkPhysicalDeviceMemoryProperties memory_properties;
     uint64_t atom_bytes;       // nonCoherentAtomSize

@@ -610,14 +610,15 @@ unsigned wrapped_opencl_launches(const wrapped_opencl *wrapped, const char *kern
     return count;
 }
 
-unsigned wrapped_opencl_modules(void)
+unsigned wrapped_opencl_modules(bool is_own_device)
 {
     unsigned modules = 0;
     size_t count = 0;
     const kq_kernel *kernels = kq_kernels(&count);
     for (size_t i = 0; i < count; i++) {
         modules += kernels[i].api == KQ_API_OPENCL && kernels[i].address_bits == 64 &&
-                   kernels[i].spirv != NULL;
+                   kernels[i].spirv != NULL &&
+                   (is_own_device || strcmp(kernels[i].name, "bandwidth.base") != 0);
     }
     return modules;
 }

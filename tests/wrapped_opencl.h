@@ -104,8 +104,8 @@ unsigned wrapped_opencl_calls(const wrapped_opencl *wrapped, const char *name);
 // The launches of a kernel, or of all if name is NULL.
 unsigned wrapped_opencl_launches(const wrapped_opencl *wrapped, const char *kernel);
 
-// The SPIR-V modules that a pack of all kernels is made of.
-unsigned wrapped_opencl_modules(void);
+// The SPIR-V modules that a pack of all kernels is made of: an engine's, or that of an own device.
+unsigned wrapped_opencl_modules(bool is_own_device);
 
 // Live objects of all kinds.
 int wrapped_opencl_live(const wrapped_opencl *wrapped);
