@@ -94,7 +94,8 @@ void main()
     uint v1 = kq_v(quads[0].x, s1, kq_t(0u, 1u), shared_ds[1]);
     uint v2 = kq_v(quads[0].x, s2, kq_t(0u, 2u), shared_ds[2]);
     uint v3 = kq_v(quads[0].x, s3, kq_t(0u, 3u), shared_ds[3]);
-    if (row < p.inner) {
+    // Of workgroups past the last tile, which make a rectangle of the others, nothing is kept.
+    if (row < p.inner && first < columns) {
         uint to = p.to_at + g * p.dots + first * p.inner + row;
         uint left = columns - first;
         scratch[to] = v0;

@@ -182,6 +182,29 @@ static void check_dot_count(kq_device *device, uint32_t period, uint32_t count, 
     free_drawn(&d);
 }
 
+// Columns, of 13 workgroups: in no two dimensions are there as many where a device allows 7 in x.
+static void check_columns(kq_device *device)
+{
+    enum { G = 13, ROWS = 64, COLUMNS = 3, ROW_STEP = 256 };
+    drawn d;
+    kq_needs needs;
+    uint64_t state = G;
+    begin(&d, KQ_OP_QUANTIZED_DOT, G, (ROWS - 1) * ROW_STEP + G * KQ_Q4_K_BYTES,
+          (COLUMNS - 1 + G) * KQ_Q8_K_BYTES, 4 * ROWS * COLUMNS);
+    d.views[KQ_LHS].offset = 0;  // there is a kernel for lhs that is aligned
+    draw_q4_k(state, (ROWS - 1) * ROW_STEP / KQ_Q4_K_BYTES + G, data_of(&d, KQ_LHS));
+    draw_f32_words(&state, data_of(&d, KQ_RHS), (COLUMNS - 1 + G) * KQ_Q8_K_BYTES);
+    d.has_repeat = true;
+    d.repeat = (kq_repeat){
+        .count = {ROWS, COLUMNS},
+        .lhs_step = {ROW_STEP, 0},
+        .rhs_step = {0, KQ_Q8_K_BYTES},
+        .result_step = {4, 4 * ROWS},
+    };
+    free(property_run(device, &d, &needs));
+    free_drawn(&d);
+}
+
 void property_test_dot_counts(bool is_quick)
 {
     // A period that divides it, and a count; the first is for interpreters.
@@ -199,6 +222,9 @@ void property_test_dot_counts(bool is_quick)
         }
     }
     device->capacity = own;
+    for (unsigned number = 0; number < DEVICE_COUNT; number++) {
+        check_columns(property_device(number, &last_report));
+    }
 }
 
 // --- Long dots
