@@ -201,8 +201,8 @@ static void change_local_size(uint32_t *words, size_t count, uint32_t value)
     }
 }
 
-// The kernel's local size is 64, in a mode and in a constant. It shares two arrays of so many
-// words, one of 8, and a word. n: what to put for the mode, the constant 64, the constant 8.
+// The kernel's local size is 64, in a mode and in a constant. It shares an array of so many words,
+// one of 8, and a word. n: what to put for the mode, the constant 64, the constant 8.
 static void make_module(const uint32_t *n)
 {
     least l = begin(true);
@@ -331,8 +331,8 @@ static const struct {
     {"128 invocations", make_module, {128, 128, 8}, NULL},
     {"129 invocations", make_module, {129, 64, 8}, "local size 129, 1, 1"},
     {"129 invocations, by a constant", make_module, {64, 129, 8}, "local size 129, 1, 1"},
-    {"16384 shared bytes", make_module, {64, 64, 3967}, NULL},
-    {"16388 shared bytes", make_module, {64, 64, 3968}, "16388 bytes of shared memory"},
+    {"16384 shared bytes", make_module, {64, 64, 4031}, NULL},
+    {"16388 shared bytes", make_module, {64, 64, 4032}, "16388 bytes of shared memory"},
     {"65535 workgroups", dispatch, {65535, 1}, NULL},
     {"65536 workgroups", dispatch, {65536, 1}, "vkCmdDispatch of 65536, 1, 1 workgroups"},
     {"no barrier", dispatch, {1, 0}, "validation: "},
