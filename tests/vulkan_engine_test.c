@@ -14,6 +14,7 @@
 #include "support.h"
 #include "vulkan_engine.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -338,33 +339,38 @@ static void test_failing_with_shared_layouts(void **state)
     assert_int_equal(wrapped_vulkan_calls(&e->wrapped, "vkDestroyPipelineLayout"), 0);
 }
 
-// Each of them records anew, runs, and is checked.
+// Each of them records anew, runs, and is checked. What leaks does so in every window of frames;
+// a driver's pool that takes a step (SwiftShader's has been seen to take 16 MiB) does so in one.
 static void test_frames(void **state)
 {
-    enum { FRAMES = 10000, SETTLED = 1000, MOST_BYTES = 1 << 20 };
+    enum { FRAMES = 10000, WINDOW = 1000, MOST_BYTES = 1 << 17 };
     engine *e = *state;
     job jobs[JOBS];
     int live = 0;
-    long blocks = 0, resident = 0;
+    long blocks = 0, resident = 0, growth = LONG_MAX;
     unsigned long calls = 0;
     const kq_vulkan *const packs[JOBS] = {e->pack, e->pack, e->pack, e->pack};
     open_jobs(jobs, e, &e->vk, e->pack);
     for (int frame = 0; frame < FRAMES; frame++) {
         run_jobs(jobs, JOBS, packs, e, &e->lane);
-        if (frame + 1 == SETTLED) {
+        if ((frame + 1) % WINDOW != 0)
+            continue;
+        long now = resident_bytes();
+        if (frame + 1 == WINDOW) {
             live = wrapped_vulkan_live(&e->wrapped);
             calls = heap.calls;
             blocks = heap.blocks;
-            resident = resident_bytes();
+        } else if (now - resident < growth) {
+            growth = now - resident;
         }
+        resident = now;
     }
-    resident = resident_bytes() - resident;
-    print_message("%d frames: %ld bytes more of the process\n", FRAMES - SETTLED, resident);
+    print_message("%d frames: the process grew by %ld bytes or more\n", WINDOW, growth);
     assert_int_equal(wrapped_vulkan_live(&e->wrapped), live);
     assert_int_equal(heap.calls, calls);
     assert_int_equal(heap.blocks, blocks);
 #ifndef __SANITIZE_ADDRESS__  // which keeps what is freed
-    assert_true(resident <= MOST_BYTES);
+    assert_true(growth <= MOST_BYTES);
 #endif
     assert_int_equal(e->report.count, 0);
     close_jobs(jobs, e);
