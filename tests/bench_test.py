@@ -18,21 +18,14 @@ import tempfile
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+from expect import expect, sum_up
+
 KQUANT, KQUANT_BENCH = (Path(path).resolve() for path in sys.argv[1:3])
 DEVICE = sys.argv[3] if len(sys.argv) > 3 else 'reference'
 SVG = '{http://www.w3.org/2000/svg}'
 UNIT = 16384
 SMALL = ['--records=2', '--repeat=8,3']
-failures = []
-checks = 0
-
-
-def expect(condition, message):
-    global checks
-    checks += 1
-    if not condition:
-        failures.append(message)
-        print('bench_test:', message)
 
 
 def bench(code, *arguments, command=KQUANT, **environment):
@@ -261,8 +254,7 @@ def main():
         os.chdir('/')
     help_text = bench(0, '--help').stdout
     expect('--plot=F.svg' in help_text and 'memory-copy' in help_text and 'share' in help_text, help_text)
-    print(f'bench_test: {checks} checks, {len(failures)} failed')
-    return 1 if failures else 0
+    return sum_up()
 
 
 sys.exit(main())

@@ -15,18 +15,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote_plus
 
+sys.dont_write_bytecode = True
+from expect import expect, sum_up
+
 KQUANT, FOLDER = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve()
 BROWSERS = ('chromium', 'chromium-browser', 'google-chrome', 'google-chrome-stable')
 VOID = {'input', 'meta', 'wbr', 'br', 'link', 'img'}
-failures = checks = 0
-
-
-def expect(condition, message):
-    global checks, failures
-    checks += 1
-    if not condition:
-        failures += 1
-        print('page_test:', message)
 
 
 # --- Elements
@@ -249,8 +243,7 @@ def main():
         for test in test_agreement, test_differences, test_one, test_hostile:
             test(browser)
         os.chdir('/')
-    print(f'page_test: {checks} checks, {failures} failed')
-    return 1 if failures else 0
+    return sum_up()
 
 
 sys.exit(main())

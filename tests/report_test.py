@@ -18,18 +18,11 @@ import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 
+sys.dont_write_bytecode = True
+from expect import expect, sum_up
+
 VECTORS = Path(__file__).resolve().parent / 'vectors'
 KQUANT, SCHEMA = Path(sys.argv[1]).resolve(), json.loads(Path(sys.argv[2]).read_text())
-failures = []
-checks = 0
-
-
-def expect(condition, message):
-    global checks
-    checks += 1
-    if not condition:
-        failures.append(message)
-        print('report_test:', message)
 
 
 def kquant(*arguments, environment=None):
@@ -668,8 +661,7 @@ def main():
                          test_labels, test_computed, test_hostile_strings, test_hostile_files):
                 test()
         os.chdir('/')
-    print(f'report_test: {checks} checks, {len(failures)} failed')
-    sys.exit(1 if failures else 0)
+    sys.exit(sum_up())
 
 
 main()

@@ -16,17 +16,8 @@ RESULTS, FOLDER, KQUANT = Path(sys.argv[1]).resolve(), Path(sys.argv[2]), sys.ar
 DOCS = RESULTS.parent.parent
 sys.path.insert(0, str(RESULTS.parent))
 sys.dont_write_bytecode = True
+from expect import expect, sum_up
 from results import fingerprint, list_digest
-
-failures = checks = 0
-
-
-def expect(condition, message):
-    global checks, failures
-    checks += 1
-    if not condition:
-        failures += 1
-        print('results_test:', message)
 
 
 def results(code, *arguments):
@@ -207,8 +198,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         test_compare(Path(folder))
         test_agree(Path(folder))
-    print(f'results_test: {checks} checks, {failures} failed')
-    return 1 if failures else 0
+    return sum_up()
 
 
 sys.exit(main())
