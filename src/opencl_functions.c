@@ -69,6 +69,11 @@ kq_result kq_cl_fail(const kq_errors *errors, const char *call, cl_int code)
     return kq_fail(errors, result, "%s gave %s (%d)", call, code_name(code), (int)code);
 }
 
+kq_result kq_cl_fail_lookup(const kq_errors *errors, const char *name)
+{
+    return kq_fail(errors, KQ_ERROR_ARGUMENT, "lookup.fn finds no %s", name);
+}
+
 cl_int kq_cl_device_text(cl_api_clGetDeviceInfo get, cl_device_id device, cl_device_info info,
                          char **text)
 {

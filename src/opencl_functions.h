@@ -1,5 +1,5 @@
-// OpenCL functions found at run time, and how they fail: for opencl.c and device_opencl.c. Include
-// it first, for clCreateProgramWithIL is newer than the version that kquant/opencl.h asks for.
+// OpenCL functions found at run time, and how they fail. Include it first, for
+// clCreateProgramWithIL is newer than the version that kquant/opencl.h asks for.
 #ifndef KQ_OPENCL_FUNCTIONS_H
 #define KQ_OPENCL_FUNCTIONS_H
 
@@ -18,6 +18,9 @@
 
 // Reports what an OpenCL call returned, as KQ_ERROR_MEMORY or KQ_ERROR_DRIVER, and returns that.
 kq_result kq_cl_fail(const kq_errors *errors, const char *call, cl_int code);
+
+// Reports that a caller's lookup finds no function of this name.
+kq_result kq_cl_fail_lookup(const kq_errors *errors, const char *name);
 
 // Sets *text to a string of clGetDeviceInfo, which is `get`; to be freed, NULL on any failure.
 cl_int kq_cl_device_text(cl_api_clGetDeviceInfo get, cl_device_id device, cl_device_info info,
