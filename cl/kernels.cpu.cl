@@ -202,7 +202,7 @@ kernel void quantized_dot_sequential(KQ_BUFFER(, result_range),
     }
 }
 
-// quantized_dot_pairwise: a work item adds up a chunk of 128 terms, or fewer, of sixteen dots.
+// quantized_dot_pairwise: a work item adds up a chunk of 512 terms, or fewer, of sixteen dots.
 __attribute__((reqd_work_group_size(1, 1, 1)))
 kernel void quantized_dot_pairwise(KQ_BUFFER(, result_range),
                                    KQ_BUFFER(, scratch_range) KQ_DOT_PARAMS(KQ_PARAM))

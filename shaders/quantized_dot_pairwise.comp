@@ -1,6 +1,7 @@
-// Adds neighbouring values of each dot, level by level, until each chunk of 128 is one value; an odd
+// Adds neighbouring values of each dot, level by level, until each chunk of 512 is one value; an odd
 // last value passes up unchanged. A chunk is a power of two, so the tree is the same however long the
-// dot is. Short dots share a workgroup: a dot takes as many lanes as it has pairs, up to all.
+// dot is. A lane adds up eight values by itself. Short dots share a workgroup: a dot takes as many lanes
+// as it has eights, up to all.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "prelude.glsl"
@@ -12,10 +13,38 @@ layout(local_size_x = KQ_LANES) in;
 
 shared uint partial[KQ_LANES];
 
+// The sum of at most two, four or eight of `values` values, at least one; the first is at `at`.
+uint sum_2(const uint at, const uint values)
+{
+    uint sum = from[at];
+    if (values > 1u) {
+        sum = kq_f32_add(sum, from[at + p.dots]);
+    }
+    return sum;
+}
+
+uint sum_4(const uint at, const uint values)
+{
+    uint sum = sum_2(at, values);
+    if (values > 2u) {
+        sum = kq_f32_add(sum, sum_2(at + 2u * p.dots, values - 2u));
+    }
+    return sum;
+}
+
+uint sum_8(const uint at, const uint values)
+{
+    uint sum = sum_4(at, values);
+    if (values > 4u) {
+        sum = kq_f32_add(sum, sum_4(at + 4u * p.dots, values - 4u));
+    }
+    return sum;
+}
+
 void main()
 {
     uint levels = 0u;
-    while ((2u << levels) < p.count && levels < 6u) {
+    while ((KQ_PAIRWISE_VALUES << levels) < p.count && levels < 6u) {
         levels++;
     }
     uint side_by_side = KQ_LANES >> levels;
@@ -27,15 +56,12 @@ void main()
     uint begin = chunk * KQ_PAIRWISE_CHUNK;
     uint values = begin < p.count && dot < p.dots ? min(p.count - begin, KQ_PAIRWISE_CHUNK) : 0u;
     uint sum = 0u;
-    if (2u * i < values) {
-        uint at = p.from_at + (begin + 2u * i) * p.dots + dot;
-        sum = from[at];
-        if (2u * i + 1u < values) {
-            sum = kq_f32_add(sum, from[at + p.dots]);
-        }
+    if (KQ_PAIRWISE_VALUES * i < values) {
+        sum = sum_8(p.from_at + (begin + KQ_PAIRWISE_VALUES * i) * p.dots + dot,
+                    values - KQ_PAIRWISE_VALUES * i);
     }
+    values = (values + KQ_PAIRWISE_VALUES - 1u) / KQ_PAIRWISE_VALUES;
     for (uint level = 0u; level < levels; level++) {
-        values = (values + 1u) >> 1;
         partial[KQ_LANE] = sum;
         barrier();
         if (2u * i < values) {
@@ -46,6 +72,7 @@ void main()
             }
         }
         barrier();
+        values = (values + 1u) >> 1;
     }
     if (i == 0u && values != 0u) {
         if (p.ends != 0u) {

@@ -92,8 +92,8 @@ def kernel_table(c):
     inputs = {'lhs': (0, 'read'), 'rhs': (1, 'read'), 'scratch': (3, 'write')}
     folds = {'result': (2, 'read_write'), 'scratch': (3, 'read_write')}
     columns = {'of': 'dots', 'over': 'inner'}
-    # A dot takes half as many lanes as it has values, rounded up to a power of two.
-    lanes = {'doubled_above': [2 << i for i in range(c['LANES'].bit_length() - 1)], 'of': 'count'}
+    # A dot takes a lane for each few of its values, rounded up to a power of two.
+    lanes = {'doubled_above': [c['PAIRWISE_VALUES'] << i for i in range(c['LANES'].bit_length() - 1)], 'of': 'count'}
     return {
         'quantize': Kernel(
             'quantize', 'QUANTIZE',

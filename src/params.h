@@ -79,8 +79,10 @@
 // 16-byte vectors that a lane of bandwidth takes.
 #define KQ_BANDWIDTH_VECTORS 16u
 
-// Terms that one workgroup of the pairwise fold reduces to one value.
-#define KQ_PAIRWISE_CHUNK 128u
+// Terms that a lane of the pairwise fold adds up by itself, and those that a workgroup reduces to
+// one value.
+#define KQ_PAIRWISE_VALUES 8u
+#define KQ_PAIRWISE_CHUNK  512u
 
 // Steps of the sequential fold in one dispatch. A software driver ends every loop after 65,535
 // iterations without a word.

@@ -107,7 +107,7 @@ static uint64_t scratch_bytes(kq_order order, const kq_shape *shape)
 static uint64_t pairwise_groups(bool is_for_cpus, uint64_t dots, uint32_t values)
 {
     uint32_t lanes = 1;
-    while (2 * lanes < values && lanes < KQ_LANES) {
+    while (KQ_PAIRWISE_VALUES * lanes < values && lanes < KQ_LANES) {
         lanes *= 2;
     }
     return ceil_div(dots, is_for_cpus ? KQ_CPU_LANES : KQ_LANES / lanes) *

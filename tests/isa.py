@@ -38,7 +38,7 @@ WORK = {
     'quantized_dot_terms_shared.aligned': (1, 1, [1]),
     'quantized_dot_terms_shared.packed': (1, 1, [1]),
     'quantized_dot_sequential.base': (1, 1, [0, 1]),  # a long dot: what comes once is nothing
-    'quantized_dot_pairwise.base': (64, 128, [1, 6, 6]),  # a whole chunk
+    'quantized_dot_pairwise.base': (64, 512, [1, 6, 6]),  # a whole chunk
     'primitive.base': (1, 1, [1]),
 }
 NONE_OF = ['Spilled SGPRs', 'Spilled VGPRs', 'Scratch size']

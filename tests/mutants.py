@@ -219,14 +219,21 @@ class Build:
 
 # --- Running
 
-# What stands for a path in the list. FEW has one vector in 25, for an interpreter.
+# What stands for a path in the list. FEW has one vector in 25, and the first of each small count of
+# records, for an interpreter.
 PLACES = {'VECTORS': HERE / 'vectors', 'CONTRACT': ROOT / 'include/kquant/CONTRACT.md'}
 
 
 def write_few(folder):
     folder.mkdir()
     for path in (HERE / 'vectors').glob('*.tsv'):
-        (folder / path.name).write_text(''.join(path.read_text().splitlines(True)[1::25]))
+        few, counts = [], set()
+        for i, line in enumerate(path.read_text().splitlines(True)):
+            count = line.split('\t')[1]
+            if i % 25 == 1 or (count.isdigit() and int(count) <= 40 and count not in counts):
+                few.append(line)
+                counts.add(count)
+        (folder / path.name).write_text(''.join(few))
     PLACES['FEW'] = folder
 
 

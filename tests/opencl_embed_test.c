@@ -239,8 +239,8 @@ static void test_long_dots(void **state)
         kq_order order;
         uint32_t launches;
     } cases[] = {
-        {128, 3, KQ_ORDER_PAIRWISE, 2},     {129, 3, KQ_ORDER_PAIRWISE, 3},
-        {16385, 2, KQ_ORDER_PAIRWISE, 4},   {20000, 1, KQ_ORDER_PAIRWISE, 4},
+        {512, 3, KQ_ORDER_PAIRWISE, 2},     {513, 3, KQ_ORDER_PAIRWISE, 3},
+        {16385, 2, KQ_ORDER_PAIRWISE, 3},   {20000, 1, KQ_ORDER_PAIRWISE, 3},
         {32768, 2, KQ_ORDER_SEQUENTIAL, 2}, {32769, 2, KQ_ORDER_SEQUENTIAL, 3},
         {70000, 1, KQ_ORDER_SEQUENTIAL, 4},
     };

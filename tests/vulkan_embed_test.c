@@ -246,10 +246,10 @@ static void test_long_folds(void **state)
         kq_order order;
         uint32_t dispatches;
     } cases[] = {
-        {70000, 1, KQ_ORDER_SEQUENTIAL, 4}, {20000, 1, KQ_ORDER_PAIRWISE, 4},
+        {70000, 1, KQ_ORDER_SEQUENTIAL, 4}, {20000, 1, KQ_ORDER_PAIRWISE, 3},
         {32769, 3, KQ_ORDER_SEQUENTIAL, 3}, {32768, 3, KQ_ORDER_SEQUENTIAL, 2},
-        {129, 3, KQ_ORDER_PAIRWISE, 3},     {128, 3, KQ_ORDER_PAIRWISE, 2},
-        {16385, 2, KQ_ORDER_PAIRWISE, 4},
+        {513, 3, KQ_ORDER_PAIRWISE, 3},     {512, 3, KQ_ORDER_PAIRWISE, 2},
+        {16385, 2, KQ_ORDER_PAIRWISE, 3},
     };
     fixture *f = *state;
     engine *e = &f->engine;

@@ -278,10 +278,11 @@ void cases_add_large(case_list *list)
     add_far_dots(list, 300007);
     add_far_blocks(list, 300007, 70004);
     add_many_blocks(list, 9000, "");
+    add_long(list, 2, 1, KQ_PAIRWISE_CHUNK + 1, false);
     add_long(list, 2, 1, 702, false);
     add_long(list, 33, 1, 702, true);
     // An odd number of chunks, so that backwards they make other pairs.
-    add_long(list, 2, 1, 36 * KQ_PAIRWISE_CHUNK + 78, false);
+    add_long(list, 2, 1, 10 * KQ_PAIRWISE_CHUNK + 78, false);
     // More records than one dispatch of the sequential fold takes.
     add_long(list, 2, 1, KQ_SEQUENTIAL_STEPS + 32, false);
 }
@@ -294,6 +295,8 @@ void cases_add_larger(case_list *list)
     // A workgroup takes 4 blocks; 65,535 workgroups are the least that Vulkan allows in x.
     add_many_blocks(list, 300000, "-at-once")->layout.work = AT_ONCE;
     add_long(list, 1, 3, KQ_SEQUENTIAL_STEPS + 2, false);
+    // Three passes of the pairwise fold.
+    add_long(list, 1, 1, KQ_PAIRWISE_CHUNK * KQ_PAIRWISE_CHUNK + 702, false);
     add_long(list, 2, 1, 40000, false);
     add_long(list, 3, 1, 40000, false);
     add_long(list, 2, 1, 70000, false);
