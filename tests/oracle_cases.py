@@ -430,6 +430,10 @@ def rounding_cases():
         yield f"p-tie-{odd}", [record_pair(odd, 0, d=one_and_half_16)]
         yield f"n-tie-{odd}", [record_pair(0, odd, dmin=one_and_half_16)]
         yield f"v-tie-{odd}", [record_pair(odd, 0, ds=one_and_half)]
+    # 2047 times these: in the middle between two f32, the lower of them even, but for one bit below.
+    for bit in range(10):
+        rest = ((1 << 10) + (1 << bit)) * pow(2047, -1, 1 << 12) % (1 << 12)
+        yield f"p-tie-broken-by-bit-{bit}", [record_pair((4095 << 12) + rest, 0, d=0x3FFF)]
     for s, t in ((16777216, -1), (16777218, -1), (16777216, -3), (-16777216, 1), (16777216, 1)):
         yield f"difference-tie-{s}-{t}", [record_pair(s, t)]
     yield "difference-cancels-to-one", [record_pair(16777215, 16777214)]
