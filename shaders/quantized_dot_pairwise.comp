@@ -14,24 +14,31 @@ shared uint partial[KQ_LANES];
 
 void main()
 {
+    // Parameters are read before any branch, as in quantized_dot_sequential.comp.
+    uint dots = p.dots;
+    uint count = p.count;
     uint levels = 0u;
-    while ((2u << levels) < p.count && levels < 6u) {
+    while ((2u << levels) < count && levels < 6u) {
         levels++;
     }
     uint side_by_side = KQ_LANES >> levels;
-    uint tiles = (p.dots + side_by_side - 1u) / side_by_side;
+    uint tiles = (dots + side_by_side - 1u) / side_by_side;
     uint chunk = KQ_GROUP_INDEX / tiles;
     uint dot = (KQ_GROUP_INDEX - chunk * tiles) * side_by_side + KQ_LANE % side_by_side;
     uint i = KQ_LANE / side_by_side;
+    uint from_at = p.from_at + dot;
+    uint to_at = p.to_at + chunk * dots + dot;
+    uint at = result_at(dot);
+    bool ends = p.ends != 0u;
 
     uint begin = chunk * KQ_PAIRWISE_CHUNK;
-    uint values = begin < p.count && dot < p.dots ? min(p.count - begin, KQ_PAIRWISE_CHUNK) : 0u;
+    uint values = begin < count && dot < dots ? min(count - begin, KQ_PAIRWISE_CHUNK) : 0u;
     uint sum = 0u;
     if (2u * i < values) {
-        uint at = p.from_at + (begin + 2u * i) * p.dots + dot;
-        sum = from[at];
+        uint first = from_at + (begin + 2u * i) * dots;
+        sum = from[first];
         if (2u * i + 1u < values) {
-            sum = kq_f32_add(sum, from[at + p.dots]);
+            sum = kq_f32_add(sum, from[first + dots]);
         }
     }
     for (uint level = 0u; level < levels; level++) {
@@ -48,10 +55,10 @@ void main()
         barrier();
     }
     if (i == 0u && values != 0u) {
-        if (p.ends != 0u) {
-            store_dot(dot, sum);
+        if (ends) {
+            store_result(at, sum);
         } else {
-            to[p.to_at + chunk * p.dots + dot] = sum;
+            to[to_at] = sum;
         }
     }
 }
