@@ -1,7 +1,7 @@
 // The OpenCL C prelude of exact.h and records.h: types, qualifiers and word loads, nothing else.
 // Installed beside them in include/kquant/device; prelude.h and prelude.glsl are its counterparts.
-// Besides u32 and what begins with KQ_ it takes the names record_place, place_of, word_of, load and
-// store.
+// Besides u32 and what begins with KQ_ it takes the names record_place, place_of, join, word_of, load
+// and store.
 typedef uint u32;
 #define KQ_FN static inline
 #define KQ_IN
@@ -32,13 +32,18 @@ static inline record_place place_of(global const u32 *words, u32 at)
     return place;
 }
 
+static inline u32 join(record_place place, u32 low, u32 high)
+{
+    return (low >> place.bits) | ((high << 1) << (31u - place.bits));
+}
+
 // Word k of a record whose last word is `last`, without a branch; a compiler joins the two reads of
 // each word of the buffer.
 static inline u32 word_of(record_place place, u32 k, u32 last)
 {
     u32 low = place.word[k];
     u32 high = place.word[k < last ? k + 1u : last + place.more];
-    return (low >> place.bits) | ((high << 1) << (31u - place.bits));
+    return join(place, low, high);
 }
 
 // Sets the bits of mask in word i. A word that is shared with a neighbour is changed by atomics, so

@@ -5,8 +5,12 @@
 
 #define KQ_Q4_K record_place
 #define KQ_Q8_K record_place
-#define KQ_Q4_K_WORD(record, k) word_of(record, k, 35u)
-#define KQ_Q8_K_WORD(record, k) word_of(record, k, 72u)
+#define KQ_Q4_K_RAW(record, k) ((record).word[k])
+#define KQ_Q8_K_RAW(record, k) ((record).word[k])
+#define KQ_Q4_K_LAST(record) (35u + (record).more)
+#define KQ_Q8_K_LAST(record) (72u + (record).more)
+#define KQ_Q4_K_JOIN(record, low, high) join(record, low, high)
+#define KQ_Q8_K_JOIN(record, low, high) join(record, low, high)
 #include "exact.h"
 #include "records.h"
 

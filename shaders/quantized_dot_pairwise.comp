@@ -14,50 +14,57 @@ layout(local_size_x = KQ_LANES) in;
 shared uint partial[KQ_LANES];
 
 // The sum of at most two, four or eight of `values` values, at least one; the first is at `at`.
-uint sum_2(const uint at, const uint values)
+uint sum_2(const uint at, const uint dots, const uint values)
 {
     uint sum = from[at];
     if (values > 1u) {
-        sum = kq_f32_add(sum, from[at + p.dots]);
+        sum = kq_f32_add(sum, from[at + dots]);
     }
     return sum;
 }
 
-uint sum_4(const uint at, const uint values)
+uint sum_4(const uint at, const uint dots, const uint values)
 {
-    uint sum = sum_2(at, values);
+    uint sum = sum_2(at, dots, values);
     if (values > 2u) {
-        sum = kq_f32_add(sum, sum_2(at + 2u * p.dots, values - 2u));
+        sum = kq_f32_add(sum, sum_2(at + 2u * dots, dots, values - 2u));
     }
     return sum;
 }
 
-uint sum_8(const uint at, const uint values)
+uint sum_8(const uint at, const uint dots, const uint values)
 {
-    uint sum = sum_4(at, values);
+    uint sum = sum_4(at, dots, values);
     if (values > 4u) {
-        sum = kq_f32_add(sum, sum_4(at + 4u * p.dots, values - 4u));
+        sum = kq_f32_add(sum, sum_4(at + 4u * dots, dots, values - 4u));
     }
     return sum;
 }
 
 void main()
 {
+    // Parameters are read before any branch, as in quantized_dot_sequential.comp.
+    uint dots = p.dots;
+    uint count = p.count;
     uint levels = 0u;
-    while ((KQ_PAIRWISE_VALUES << levels) < p.count && levels < 6u) {
+    while ((KQ_PAIRWISE_VALUES << levels) < count && levels < 6u) {
         levels++;
     }
     uint side_by_side = KQ_LANES >> levels;
-    uint tiles = (p.dots + side_by_side - 1u) / side_by_side;
+    uint tiles = (dots + side_by_side - 1u) / side_by_side;
     uint chunk = KQ_GROUP_INDEX / tiles;
     uint dot = (KQ_GROUP_INDEX - chunk * tiles) * side_by_side + KQ_LANE % side_by_side;
     uint i = KQ_LANE / side_by_side;
+    uint from_at = p.from_at + dot;
+    uint to_at = p.to_at + chunk * dots + dot;
+    uint at = result_at(dot);
+    bool ends = p.ends != 0u;
 
     uint begin = chunk * KQ_PAIRWISE_CHUNK;
-    uint values = begin < p.count && dot < p.dots ? min(p.count - begin, KQ_PAIRWISE_CHUNK) : 0u;
+    uint values = begin < count && dot < dots ? min(count - begin, KQ_PAIRWISE_CHUNK) : 0u;
     uint sum = 0u;
     if (KQ_PAIRWISE_VALUES * i < values) {
-        sum = sum_8(p.from_at + (begin + KQ_PAIRWISE_VALUES * i) * p.dots + dot,
+        sum = sum_8(from_at + (begin + KQ_PAIRWISE_VALUES * i) * dots, dots,
                     values - KQ_PAIRWISE_VALUES * i);
     }
     values = (values + KQ_PAIRWISE_VALUES - 1u) / KQ_PAIRWISE_VALUES;
@@ -75,10 +82,10 @@ void main()
         values = (values + 1u) >> 1;
     }
     if (i == 0u && values != 0u) {
-        if (p.ends != 0u) {
-            store_dot(dot, sum);
+        if (ends) {
+            store_result(at, sum);
         } else {
-            to[p.to_at + chunk * p.dots + dot] = sum;
+            to[to_at] = sum;
         }
     }
 }

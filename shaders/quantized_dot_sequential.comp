@@ -11,23 +11,28 @@ layout(local_size_x = KQ_LANES) in;
 
 void main()
 {
+    // Parameters are read before any branch, for llvmpipe reads them lane by lane in one.
     uint dot = KQ_GROUP_INDEX * KQ_LANES + KQ_LANE;
-    if (dot < p.dots) {
-        uint g = 0u;
+    uint dots = p.dots;
+    uint count = p.count;
+    uint from_at = p.from_at + dot;
+    uint to_at = p.to_at + dot;
+    uint at = result_at(dot);
+    bool resumes = p.resumes != 0u;
+    bool ends = p.ends != 0u;
+    if (dot < dots) {
+        uint g = resumes ? 0u : 1u;
         uint sum = 0u;
-        if (p.resumes != 0u) {
-            sum = from[p.to_at + dot];
-        } else if (p.count != 0u) {
-            sum = from[p.from_at + dot];
-            g = 1u;
+        if (resumes || count != 0u) {
+            sum = from[resumes ? to_at : from_at];
         }
-        for (; g < p.count; g++) {
-            sum = kq_f32_add(sum, from[p.from_at + g * p.dots + dot]);
+        for (; g < count; g++) {
+            sum = kq_f32_add(sum, from[from_at + g * dots]);
         }
-        if (p.ends != 0u) {
-            store_dot(dot, sum);
+        if (ends) {
+            store_result(at, sum);
         } else {
-            to[p.to_at + dot] = sum;
+            to[to_at] = sum;
         }
     }
 }

@@ -15,9 +15,7 @@ layout(std430, set = 0, binding = 0) readonly buffer Lhs { uvec4 lhs_quads[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Rhs { uint rhs_words[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer Scratch { uint scratch[]; };
 
-shared uint shared_ds[KQ_COLUMNS];
-shared uint shared_lanes[KQ_COLUMNS * 64u];
-shared uint shared_pairs[KQ_COLUMNS * 8u];
+shared uint shared_rhs[KQ_COLUMNS * 73u];
 
 // A lane has one record of lhs, so a reference to it says nothing; one to rhs is the column.
 uvec4 quads[9];
@@ -25,24 +23,11 @@ uvec4 quads[9];
 #define KQ_Q4_K uint
 #define KQ_Q8_K uint
 #define KQ_Q4_K_WORD(record, k) quads[(k) >> 2][(k) & 3u]
-#define KQ_Q8_K_DS(record) shared_ds[record]
-#define KQ_Q8_K_LANES(record, k) shared_lanes[64u * (record) + (k)]
-#define KQ_Q8_K_PAIR(record, k) shared_pairs[8u * (record) + (k)]
+#define KQ_Q8_K_DS(record) shared_rhs[73u * (record)]
+#define KQ_Q8_K_LANES(record, k) shared_rhs[73u * (record) + 1u + (k)]
+#define KQ_Q8_K_PAIR(record, k) shared_rhs[73u * (record) + 65u + (k)]
 #include "exact.h"
 #include "records.h"
-
-void make_ready(const uint column, const uint at)
-{
-    record_place rhs = place_of(at);
-    shared_lanes[64u * column + KQ_LANE] = kq_lanes(KQ_WORD(rhs_words, rhs, 1u + KQ_LANE, 72u));
-    if (KQ_LANE < 8u) {
-        shared_pairs[8u * column + KQ_LANE] =
-            kq_sum_i16x2(KQ_WORD(rhs_words, rhs, 65u + KQ_LANE, 72u));
-    }
-    if (KQ_LANE == 0u) {
-        shared_ds[column] = KQ_WORD(rhs_words, rhs, 0u, 72u);
-    }
-}
 
 void main()
 {
@@ -54,9 +39,12 @@ void main()
     uint columns = p.dots / p.inner;
 
     // Columns and rows past the end are the last ones again, whose terms are kept.
-    for (uint i = 0u; i < KQ_COLUMNS; i++) {
-        make_ready(i, p.rhs_offset + g * p.rhs_stride +
-                          min(first + i, columns - 1u) * p.rhs_outer_step);
+    for (uint i = KQ_LANE; i < KQ_COLUMNS * 73u; i += KQ_LANES) {
+        uint column = i / 73u;
+        uint k = i - 73u * column;
+        record_place rhs = place_of(p.rhs_offset + g * p.rhs_stride +
+                                    min(first + column, columns - 1u) * p.rhs_outer_step);
+        shared_rhs[i] = kq_q8_k_ready(k, KQ_WORD(rhs_words, rhs, k, 72u));
     }
     barrier();
 
@@ -90,10 +78,10 @@ void main()
     s1 += kq_sub_blocks(0u, 1u, 24u, high >> 16);
     s2 += kq_sub_blocks(0u, 2u, 24u, high >> 16);
     s3 += kq_sub_blocks(0u, 3u, 24u, high >> 16);
-    uint v0 = kq_v(quads[0].x, s0, kq_t(0u, 0u), shared_ds[0]);
-    uint v1 = kq_v(quads[0].x, s1, kq_t(0u, 1u), shared_ds[1]);
-    uint v2 = kq_v(quads[0].x, s2, kq_t(0u, 2u), shared_ds[2]);
-    uint v3 = kq_v(quads[0].x, s3, kq_t(0u, 3u), shared_ds[3]);
+    uint v0 = kq_v(quads[0].x, s0, kq_t(0u, 0u), KQ_Q8_K_DS(0u));
+    uint v1 = kq_v(quads[0].x, s1, kq_t(0u, 1u), KQ_Q8_K_DS(1u));
+    uint v2 = kq_v(quads[0].x, s2, kq_t(0u, 2u), KQ_Q8_K_DS(2u));
+    uint v3 = kq_v(quads[0].x, s3, kq_t(0u, 3u), KQ_Q8_K_DS(3u));
     // Of workgroups past the last tile, which make a rectangle of the others, nothing is kept.
     if (row < p.inner && first < columns) {
         uint to = p.to_at + g * p.dots + first * p.inner + row;

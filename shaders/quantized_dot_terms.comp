@@ -15,8 +15,12 @@ layout(std430, set = 0, binding = 3) writeonly buffer Scratch { uint scratch[]; 
 
 #define KQ_Q4_K record_place
 #define KQ_Q8_K record_place
-#define KQ_Q4_K_WORD(record, k) KQ_WORD(lhs_words, record, k, 35u)
-#define KQ_Q8_K_WORD(record, k) KQ_WORD(rhs_words, record, k, 72u)
+#define KQ_Q4_K_RAW(record, k) lhs_words[(record).word + (k)]
+#define KQ_Q8_K_RAW(record, k) rhs_words[(record).word + (k)]
+#define KQ_Q4_K_LAST(record) (35u + (record).more)
+#define KQ_Q8_K_LAST(record) (72u + (record).more)
+#define KQ_Q4_K_JOIN(record, low, high) join(record, low, high)
+#define KQ_Q8_K_JOIN(record, low, high) join(record, low, high)
 #include "exact.h"
 #include "records.h"
 

@@ -14,9 +14,7 @@ layout(std430, set = 0, binding = 0) readonly buffer Lhs { uvec4 lhs_quads[]; };
 layout(std430, set = 0, binding = 1) readonly buffer Rhs { uint rhs_words[]; };
 layout(std430, set = 0, binding = 3) writeonly buffer Scratch { uint scratch[]; };
 
-shared uint shared_ds;
-shared uint shared_lanes[64];
-shared uint shared_pairs[8];
+shared uint shared_rhs[73];
 
 // DotProduct, DotProductInput4x8BitPacked; the last operand is the format, PackedVectorFormat4x8Bit.
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018],
@@ -29,9 +27,9 @@ uvec4 quads[9];
 #define KQ_Q4_K uint
 #define KQ_Q8_K uint
 #define KQ_Q4_K_WORD(record, k) quads[(k) >> 2][(k) & 3u]
-#define KQ_Q8_K_DS(record) shared_ds
-#define KQ_Q8_K_DOT4(record, k, codes) packed_dot4(codes, shared_lanes[k], 0)
-#define KQ_Q8_K_PAIR(record, k) shared_pairs[k]
+#define KQ_Q8_K_DS(record) shared_rhs[0]
+#define KQ_Q8_K_DOT4(record, k, codes) packed_dot4(codes, shared_rhs[1u + (k)], 0)
+#define KQ_Q8_K_PAIR(record, k) shared_rhs[65u + (k)]
 #include "exact.h"
 #include "records.h"
 
@@ -41,12 +39,9 @@ void main()
     uint g = KQ_GROUP_INDEX - tile * p.G;
 
     record_place rhs = place_of(p.rhs_offset + g * p.rhs_stride);
-    shared_lanes[KQ_LANE] = KQ_WORD(rhs_words, rhs, 1u + KQ_LANE, 72u);
-    if (KQ_LANE < 8u) {
-        shared_pairs[KQ_LANE] = kq_sum_i16x2(KQ_WORD(rhs_words, rhs, 65u + KQ_LANE, 72u));
-    }
-    if (KQ_LANE == 0u) {
-        shared_ds = KQ_WORD(rhs_words, rhs, 0u, 72u);
+    for (uint k = KQ_LANE; k < 73u; k += KQ_LANES) {
+        uint word = KQ_WORD(rhs_words, rhs, k, 72u);
+        shared_rhs[k] = k < 65u ? word : kq_sum_i16x2(word);
     }
     barrier();
 

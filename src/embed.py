@@ -60,7 +60,8 @@ def without_idle(text):
 
 
 def source_text(path, folders):
-    return without_idle(without_absent(resolve(path, folders, set())))
+    text = without_idle(without_absent(resolve(path, folders, set())))
+    return '\n'.join(line.strip() for line in text.splitlines()) + '\n'
 
 
 def array(ctype, name, values, width, per_line):
@@ -87,8 +88,7 @@ def kernels(out, specs):
             spirv_name, spirv_bytes = f'spirv_{i}', len(data)
         source_name, source_bytes = 'NULL', 0
         if source:
-            text = source_text(source[0], source[1:])
-            text = '\n'.join(line.strip() for line in text.splitlines()).encode() + b'\n'
+            text = source_text(source[0], source[1:]).encode()
             # The same for 32 and 64 address bits, and for kernels of one program.
             if text not in sources:
                 sources[text] = i

@@ -21,7 +21,8 @@
 // what stands under KQ_Q8_K_WORD below by itself. What these macros expand to must not name lhs,
 // rhs, i, k or codes: it would get those of the functions here. There is no loop over words: once
 // functions are inlined every k is a constant, and compilers read at constants what they would else
-// read one lane at a time.
+// read one lane at a time. Where neither record is the same for neighbouring lanes that gains
+// nothing, and KQ_Q4_K_RAW below makes the shorter code.
 #ifndef KQ_RECORDS_H
 #define KQ_RECORDS_H
 
@@ -78,6 +79,13 @@ KQ_FN u32 kq_dot4(KQ_IN u32 codes, KQ_IN u32 lanes)
 KQ_FN u32 kq_sum_i16x2(KQ_IN u32 word)
 {
     return ((word & 0xFFFFu) ^ 0x8000u) + ((word >> 16) ^ 0x8000u) - 0x10000u;
+}
+
+// Word k of a Q8_K record as the products of many dots take it: ds, lanes made ready, or the sum of
+// two bsum.
+KQ_FN u32 kq_q8_k_ready(KQ_IN u32 k, KQ_IN u32 word)
+{
+    return k == 0u ? word : (k < 65u ? kq_lanes(word) : kq_sum_i16x2(word));
 }
 
 // v of one record, from d and dmin (word 0 of Q4_K), S, T (two's complement, below 2^25 in
@@ -236,6 +244,97 @@ KQ_FN u32 kq_t(KQ_IN KQ_Q4_K lhs, KQ_IN KQ_Q8_K rhs)
 KQ_FN u32 kq_term(KQ_IN KQ_Q4_K lhs, KQ_IN KQ_Q8_K rhs)
 {
     return kq_v(kq_q4_k_word(lhs, 0u), kq_s(lhs, rhs), kq_t(lhs, rhs), KQ_Q8_K_DS(rhs));
+}
+
+#endif
+
+// kq_term as a loop of eight turns, a third of the code, for drivers that take long to compile.
+// There the includer has for each format, here Q4_K, instead of KQ_Q4_K_WORD
+//
+//   KQ_Q4_K_RAW(record, k)           word k of the buffer, from the one in which the record starts
+//   KQ_Q4_K_LAST(record)             the k of the last that has a byte of the record: 35, or 36
+//   KQ_Q4_K_JOIN(record, low, high)  the word of the record that lies in these two
+//
+// No word is read twice, for what the next turn needs is kept.
+#if defined(KQ_Q4_K_RAW) && defined(KQ_Q8_K_RAW)
+
+// The sum of the 16 products of the codes in the low nibbles of four words and four words of lanes.
+KQ_FN u32 kq_four_products(KQ_IN u32 c0, KQ_IN u32 c1, KQ_IN u32 c2, KQ_IN u32 c3, KQ_IN u32 l0,
+                           KQ_IN u32 l1, KQ_IN u32 l2, KQ_IN u32 l3)
+{
+    u32 x0 = kq_lanes(l0);
+    u32 x1 = kq_lanes(l1);
+    u32 x2 = kq_lanes(l2);
+    u32 x3 = kq_lanes(l3);
+    u32 products = kq_product_02(c0, x0) + kq_product_13(c0, x0) + kq_product_02(c1, x1) +
+                   kq_product_13(c1, x1) + kq_product_02(c2, x2) + kq_product_13(c2, x2) +
+                   kq_product_02(c3, x3) + kq_product_13(c3, x3);
+    u32 codes = (c0 & 0x0F0F0F0Fu) + (c1 & 0x0F0F0F0Fu) + (c2 & 0x0F0F0F0Fu) + (c3 & 0x0F0F0F0Fu);
+    return (products >> 16) - 128u * ((codes * 0x01010101u) >> 24);
+}
+
+KQ_FN u32 kq_term(KQ_IN KQ_Q4_K lhs, KQ_IN KQ_Q8_K rhs)
+{
+    u32 c1 = KQ_Q4_K_RAW(lhs, 1u);
+    u32 c2 = KQ_Q4_K_RAW(lhs, 2u);
+    u32 c3 = KQ_Q4_K_RAW(lhs, 3u);
+    u32 c4 = KQ_Q4_K_RAW(lhs, 4u);
+    u32 d_dmin = KQ_Q4_K_JOIN(lhs, KQ_Q4_K_RAW(lhs, 0u), c1);
+    u32 word3 = KQ_Q4_K_JOIN(lhs, c3, c4);
+    u32 sc_low = kq_q4_k_fields_low(KQ_Q4_K_JOIN(lhs, c1, c2));
+    u32 sc_high = kq_q4_k_fields_high(KQ_Q4_K_JOIN(lhs, c1, c2), word3);
+    u32 m_low = kq_q4_k_fields_low(KQ_Q4_K_JOIN(lhs, c2, c3));
+    u32 m_high = kq_q4_k_fields_high(KQ_Q4_K_JOIN(lhs, c2, c3), word3 >> 4);
+    u32 high4 = KQ_Q8_K_RAW(rhs, 1u);
+    u32 ds = KQ_Q8_K_JOIN(rhs, KQ_Q8_K_RAW(rhs, 0u), high4);
+    u32 pair = KQ_Q8_K_RAW(rhs, 65u);
+    u32 low4 = 0u;
+    u32 middle = 0u;
+    u32 s = 0u;
+    u32 t = 0u;
+    for (u32 i = 0u; i < 8u; i++) {
+        // Half of two sub-blocks: four words of codes, and as many of lanes for either nibble.
+        u32 c0 = c4;
+        c1 = KQ_Q4_K_RAW(lhs, 4u * i + 5u);
+        c2 = KQ_Q4_K_RAW(lhs, 4u * i + 6u);
+        c3 = KQ_Q4_K_RAW(lhs, 4u * i + 7u);
+        c4 = KQ_Q4_K_RAW(lhs, i < 7u ? 4u * i + 8u : KQ_Q4_K_LAST(lhs));
+        u32 k = 4u * (i + (i & 6u));
+        u32 low0 = low4;
+        u32 high0 = high4;
+        low4 = middle;
+        if ((i & 1u) == 0u) {
+            low0 = high4;
+            low4 = KQ_Q8_K_RAW(rhs, k + 5u);
+            middle = KQ_Q8_K_RAW(rhs, k + 9u);
+            high0 = middle;
+        }
+        u32 low1 = KQ_Q8_K_RAW(rhs, k + 2u);
+        u32 low2 = KQ_Q8_K_RAW(rhs, k + 3u);
+        u32 low3 = KQ_Q8_K_RAW(rhs, k + 4u);
+        u32 high1 = KQ_Q8_K_RAW(rhs, k + 10u);
+        u32 high2 = KQ_Q8_K_RAW(rhs, k + 11u);
+        u32 high3 = KQ_Q8_K_RAW(rhs, k + 12u);
+        high4 = KQ_Q8_K_RAW(rhs, k + 13u);
+        u32 codes0 = KQ_Q4_K_JOIN(lhs, c0, c1);
+        u32 codes1 = KQ_Q4_K_JOIN(lhs, c1, c2);
+        u32 codes2 = KQ_Q4_K_JOIN(lhs, c2, c3);
+        u32 codes3 = KQ_Q4_K_JOIN(lhs, c3, c4);
+        u32 sc = (i < 4u ? sc_low : sc_high) >> (8u * (i & 2u));
+        s += kq_byte(sc, 0u) *
+             kq_four_products(codes0, codes1, codes2, codes3, KQ_Q8_K_JOIN(rhs, low0, low1),
+                              KQ_Q8_K_JOIN(rhs, low1, low2), KQ_Q8_K_JOIN(rhs, low2, low3),
+                              KQ_Q8_K_JOIN(rhs, low3, low4));
+        s += kq_byte(sc, 1u) *
+             kq_four_products(codes0 >> 4, codes1 >> 4, codes2 >> 4, codes3 >> 4,
+                              KQ_Q8_K_JOIN(rhs, high0, high1), KQ_Q8_K_JOIN(rhs, high1, high2),
+                              KQ_Q8_K_JOIN(rhs, high2, high3), KQ_Q8_K_JOIN(rhs, high3, high4));
+        // And a bsum of sub-block i.
+        u32 next = KQ_Q8_K_RAW(rhs, i < 7u ? i + 66u : KQ_Q8_K_LAST(rhs));
+        t += kq_byte(i < 4u ? m_low : m_high, i & 3u) * kq_sum_i16x2(KQ_Q8_K_JOIN(rhs, pair, next));
+        pair = next;
+    }
+    return kq_v(d_dmin, s, t, ds);
 }
 
 #endif

@@ -77,6 +77,8 @@ def check_share(device, result, inputs):
 
 
 def check_table(done, device):
+    first = f'first dot {1e3 * device["first_dot"]:.1f} ms after opening it\n'
+    expect(first in done.stdout and device['first_dot'] > 0, f'no {first}')
     rows = [line.split() for line in done.stdout.splitlines()]
     rows = {row[1]: row for row in rows if len(row) > 7 and row[0] == device['id']}
     head = next(line for line in done.stdout.splitlines() if line.startswith('device '))

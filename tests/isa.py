@@ -32,13 +32,13 @@ FAMILIES = ['POLARIS10', 'VEGA10', 'NAVI21']
 # them, and then each loop that the compiler left.
 WORK = {
     'quantize.base': (16, 1, [1]),
-    'quantized_dot_terms.base': (1, 1, [1]),
-    'quantized_dot_terms.columns': (1, 4, [1]),
-    'quantized_dot_terms_shared.base': (1, 1, [1]),
-    'quantized_dot_terms_shared.aligned': (1, 1, [1]),
-    'quantized_dot_terms_shared.packed': (1, 1, [1]),
-    'quantized_dot_sequential.base': (1, 1, [0, 1]),  # a long dot: what comes once is nothing
-    'quantized_dot_pairwise.base': (64, 512, [1, 6, 6]),  # a whole chunk
+    'quantized_dot_terms.base': (1, 1, [1, 8]),
+    'quantized_dot_terms.columns': (1, 4, [1, 5]),
+    'quantized_dot_terms_shared.base': (1, 1, [1, 2]),
+    'quantized_dot_terms_shared.aligned': (1, 1, [1, 2]),
+    'quantized_dot_terms_shared.packed': (1, 1, [1, 2]),
+    'quantized_dot_sequential.base': (1, 1, [0, 1, 0]),  # a long dot: what comes once is nothing
+    'quantized_dot_pairwise.base': (64, 512, [1, 6, 6, 1]),  # a whole chunk
     'primitive.base': (1, 1, [1]),
 }
 NONE_OF = ['Spilled SGPRs', 'Spilled VGPRs', 'Scratch size']

@@ -339,6 +339,23 @@ static int compare(target *target, const bench_work *work, bench_reason *reason)
     return code;
 }
 
+double bench_first_dot(const char *device)
+{
+    const uint8_t lhs[KQ_Q4_K_BYTES] = {0}, rhs[KQ_Q8_K_BYTES] = {0};
+    float out;
+    target target;
+    double start = platform_seconds();
+    if (target_open(&target, device) != KQ_OK) {
+        return 0;
+    }
+    kq_result code =
+        kq_quantized_dot_host(target.device, KQ_FORMAT_Q4_K, KQ_FORMAT_Q8_K, KQ_ACCUMULATOR_F32,
+                              KQ_ORDER_SEQUENTIAL, 1, lhs, sizeof lhs, rhs, sizeof rhs, &out);
+    double seconds = platform_seconds() - start;
+    target_close(&target);
+    return code == KQ_OK ? seconds : 0;
+}
+
 int bench_measure(target *target, const bench_work *work, bench_result *result,
                   bench_reason *reason)
 {

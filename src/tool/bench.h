@@ -93,6 +93,7 @@ int bench_traffic(const bench_shape *shape);
 // What one device came to.
 typedef struct bench_device {
     kq_device_info info;
+    double first_dot;  // of bench_first_dot
     bench_result *results;
     size_t count;
     bench_memory *memories;  // of each size once
@@ -105,6 +106,10 @@ const bench_memory *bench_find_memory(const bench_device *device, uint64_t bytes
 // The bench_bytes of one of its results a second as a part of the memory's bytes a second, by one
 // clock; 0: not known. Above 1 where a record that is read once serves several dots.
 double bench_share(const bench_device *device, const bench_result *result);
+
+// Seconds from before a device is opened until a dot of one record is there, which takes the
+// driver's compilers with it, but for what their caches hold; 0: it failed.
+double bench_first_dot(const char *device);
 
 // As bench_measure: one run of each is verified, then they are timed. EXIT_NOTHING: the device has
 // no memory for two such buffers.

@@ -72,6 +72,9 @@ bool bench_write_json(const char *path, const bench_device *devices, size_t coun
         text_add_json(&text, devices[d].info.name);
         text_add(&text, ", \"driver\": ");
         text_add_json(&text, devices[d].info.driver);
+        if (devices[d].first_dot > 0) {
+            text_add(&text, ", \"first_dot\": %.9f", devices[d].first_dot);
+        }
         text_add(&text, ", \"memory\": [");
         for (size_t k = 0; k < devices[d].memory_count; k++) {
             text_add(&text, k == 0 ? "\n    " : ",\n    ");

@@ -37,6 +37,9 @@ static void print_head(bench *b)
            BENCH_MIN_ROUNDS, BENCH_MIN_SECONDS);
     for (uint32_t d = 0; d < b->device_count; d++) {
         target_print(&b->infos[d]);
+        if (b->devices[d].first_dot > 0) {
+            printf("; first dot %.1f ms after opening it", b->devices[d].first_dot * 1e3);
+        }
         printf("\n");
     }
     printf(
@@ -181,6 +184,7 @@ static int run(bench *b)
     b->devices = allocate(b->device_count, sizeof b->devices[0]);
     for (uint32_t d = 0; d < b->device_count; d++) {
         b->devices[d].info = b->infos[d];
+        b->devices[d].first_dot = bench_first_dot(b->infos[d].id);
     }
     progress_begin(&progress, "bench", "measurement", 0, b->shape_count * b->device_count);
     for (size_t k = 0; k < b->shape_count; k++) {
@@ -367,7 +371,10 @@ int cmd_bench(int argc, char **argv)
             "It "
             "can be above 100%, for a record\nthat is read once may serve several dots, and "
             "quantize "
-            "writes less than a copy. Inputs of more\nthan 1 GiB are held to 1 GiB.\n",
+            "writes less than a copy. Inputs of more\nthan 1 GiB are held to 1 GiB.\n\n"
+            "The first dot is of one record. It tells how long the driver's compilers take, unless "
+            "a "
+            "cache of the\ndriver's holds what they made.\n",
         .examples = "  kquant bench --device=vulkan:0\n"
                     "  kquant bench --device=vulkan:0 --records=64 --repeat=4096,4\n"
                     "  kquant bench --device=vulkan:0 --long=4194304 --json=before.json\n"
