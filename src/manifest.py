@@ -99,6 +99,10 @@ def kernel_table(c):
             'quantize', 'QUANTIZE',
             {'values': (0, 'read'), 'records': (1, 'read_write'), 'status': (2, 'read_write')},
             [per(c['LANES'] // c['LANES_PER_BLOCK'], 'G')]),
+        'quantize.aligned': Kernel(
+            'quantize', 'QUANTIZE',
+            {'values': (0, 'read'), 'records': (1, 'write'), 'status': (2, 'read_write')},
+            [per(c['LANES'] // c['LANES_PER_ALIGNED_BLOCK'], 'G')]),
         'quantized_dot_terms': Kernel(
             'quantized_dot', 'DOT', inputs, [per(c['LANES'], 'G', 'dots')]),
         'quantize.cpu': Kernel(
@@ -144,6 +148,9 @@ def operation_table(c):
                'lhs_outer_step': {'most': 0}}
     aligned = {name: {'multiple_of': 16}
                for name in ('lhs_offset', 'lhs_stride', 'lhs_inner_step', 'lhs_outer_step')}
+    aligned_blocks = {'values_offset': {'multiple_of': 16}, 'values_stride': {'multiple_of': 16},
+                      'value_stride': {'least': 4, 'most': 4}, 'records_offset': {'multiple_of': 4},
+                      'records_stride': {'multiple_of': 4}}
     inner_rhs = {'inner': {'least': c['CPU_LANES']}, 'rhs_inner_step': {'most': 0}}
     several = {'lhs_outer_step': {'most': 0}, 'rhs_outer_step': {'least': 1}}
     terms = {'kernels': [{'name': 'quantized_dot_terms_columns.cpu', 'where': {**inner_rhs, **several}},
@@ -163,7 +170,9 @@ def operation_table(c):
     return {
         'quantize': {
             'scratch': [],
-            'passes': [{'kernels': [{'name': 'quantize.cpu'}, {'name': 'quantize.base'}]}],
+            'passes': [{'kernels': [{'name': 'quantize.cpu'},
+                                    {'name': 'quantize.aligned', 'where': aligned_blocks},
+                                    {'name': 'quantize.base'}]}],
             'preset': {'status': [0xFFFFFFFF, 0, 0, 0]}},
         'quantized_dot.sequential': {
             'scratch': [{'area': 'sums', 'words': [per(1, 'dots')],

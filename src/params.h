@@ -64,9 +64,11 @@
     field(copies)
 // clang-format on
 
-// Invocations of a workgroup, and 16-value lanes of a block in quantize.
-#define KQ_LANES           64u
-#define KQ_LANES_PER_BLOCK 16u
+// Invocations of a workgroup, 16-value lanes of a block in quantize, and 32-value ones in
+// quantize.aligned.
+#define KQ_LANES                   64u
+#define KQ_LANES_PER_BLOCK         16u
+#define KQ_LANES_PER_ALIGNED_BLOCK 8u
 
 // Dots of one row that a lane of quantized_dot_terms.columns takes, or a work item of a kernel for
 // CPUs.

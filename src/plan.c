@@ -11,6 +11,7 @@ _Static_assert(KQ_LANES *KQ_BANDWIDTH_VECTORS * 16 == KQ_BANDWIDTH_BYTES,
 
 const char *const kq_kernel_names[KQ_KERNEL_COUNT] = {
     [KQ_KERNEL_QUANTIZE] = "quantize.base",
+    [KQ_KERNEL_QUANTIZE_ALIGNED] = "quantize.aligned",
     [KQ_KERNEL_QUANTIZE_CPU] = "quantize.cpu",
     [KQ_KERNEL_DOT_TERMS] = "quantized_dot_terms.base",
     [KQ_KERNEL_DOT_TERMS_COLUMNS] = "quantized_dot_terms.columns",
@@ -30,7 +31,9 @@ const char *const kq_kernel_names[KQ_KERNEL_COUNT] = {
 
 kq_op kq_kernel_op(unsigned kernel)
 {
-    return kernel == KQ_KERNEL_QUANTIZE || kernel == KQ_KERNEL_QUANTIZE_CPU ? KQ_OP_QUANTIZE
+    bool is_quantize = kernel == KQ_KERNEL_QUANTIZE || kernel == KQ_KERNEL_QUANTIZE_ALIGNED ||
+                       kernel == KQ_KERNEL_QUANTIZE_CPU;
+    return is_quantize                                                      ? KQ_OP_QUANTIZE
            : kernel == KQ_KERNEL_PRIMITIVE || kernel == KQ_KERNEL_BANDWIDTH ? KQ_OP_SELF_TEST
                                                                             : KQ_OP_QUANTIZED_DOT;
 }
@@ -592,6 +595,29 @@ static uint64_t choose_terms(const kq_plan *plan, kq_step *step)
     return terms_kernels[i].groups(&plan->dot);
 }
 
+// Whether the values of each block lie side by side from a multiple of 16 bytes of the range on,
+// and every record at one of 4.
+static bool has_aligned_blocks(const kq_quantize_params *p)
+{
+    return (p->values_offset | p->values_stride) % 16 == 0 && p->value_stride == 4 &&
+           (p->records_offset | p->records_stride) % 4 == 0;
+}
+
+// Sets step->kernel to that of a quantization; its workgroups.
+static uint64_t choose_quantize(const kq_plan *plan, kq_step *step)
+{
+    uint32_t blocks = KQ_LANES / KQ_LANES_PER_BLOCK;
+    step->kernel = KQ_KERNEL_QUANTIZE;
+    if (plan_has(plan, KQ_KERNEL_QUANTIZE_CPU)) {
+        step->kernel = KQ_KERNEL_QUANTIZE_CPU;
+        blocks = KQ_CPU_LANES;
+    } else if (plan_has(plan, KQ_KERNEL_QUANTIZE_ALIGNED) && has_aligned_blocks(&plan->quantize)) {
+        step->kernel = KQ_KERNEL_QUANTIZE_ALIGNED;
+        blocks = KQ_LANES / KQ_LANES_PER_ALIGNED_BLOCK;
+    }
+    return ceil_div(plan->quantize.G, blocks);
+}
+
 // A fold's kernel for CPUs if the pack has it and there are enough dots, else its base.
 static unsigned choose_fold(const kq_plan *plan, unsigned for_cpus, unsigned base)
 {
@@ -603,12 +629,9 @@ kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
     kq_step step = {0};
     uint64_t groups;
     if (plan->op == KQ_OP_QUANTIZE) {
-        bool for_cpus = plan_has(plan, KQ_KERNEL_QUANTIZE_CPU);
-        step.kernel = for_cpus ? KQ_KERNEL_QUANTIZE_CPU : KQ_KERNEL_QUANTIZE;
+        groups = choose_quantize(plan, &step);
         step.params_bytes = sizeof plan->quantize;
         memcpy(step.params, &plan->quantize, sizeof plan->quantize);
-        groups =
-            ceil_div(plan->quantize.G, for_cpus ? KQ_CPU_LANES : KQ_LANES / KQ_LANES_PER_BLOCK);
     } else if (plan->op == KQ_OP_SELF_TEST && plan->bandwidth.count > 0) {
         step.kernel = KQ_KERNEL_BANDWIDTH;
         step.params_bytes = sizeof plan->bandwidth;

@@ -13,6 +13,7 @@
 // work for some of them, or on some devices, and a pack may lack it.
 enum {
     KQ_KERNEL_QUANTIZE,
+    KQ_KERNEL_QUANTIZE_ALIGNED,
     KQ_KERNEL_QUANTIZE_CPU,
     KQ_KERNEL_DOT_TERMS,
     KQ_KERNEL_DOT_TERMS_COLUMNS,

@@ -371,16 +371,46 @@ KQ_FN u32 kq_ds(KQ_IN u32 inverse)
     return inverse == 0u ? 0u : kq_f32_div(0x3F800000u, inverse);
 }
 
-// q of one value, in the low byte.
+// q of one value, in the low byte: kq_f32_to_i8 of kq_f32_mul of both in fewer steps, for they are
+// of one block. So the product is below 128 in magnitude; and where it is above 1/2, which gives
+// the first q that is not 0, the value is above 2^-129.
 KQ_FN u32 kq_code(KQ_IN u32 value, KQ_IN u32 inverse)
 {
-    return kq_f32_to_i8(kq_f32_mul(value, inverse)) & 255u;
+    u32 e = (value >> 23) & 255u;
+    u32 m = (value & 0x7FFFFFu) | (e != 0u ? 0x800000u : 0u);
+    u32 up = (m < 0x400000u ? 1u : 0u) + (m < 0x200000u ? 1u : 0u);
+    m = m << (up + (e == 0u ? 1u : 0u));
+
+    // The product, as in kq_f32_product, but with bit 29 or bit 30 the top one.
+    u32 x = inverse != 0u ? (inverse & 0x7FFFFFu) | 0x800000u : 0u;
+    u32 low = x * (m & 255u);
+    u32 middle = x * ((m >> 8) & 255u) + (low >> 8);
+    u32 high = x * (m >> 16) + (middle >> 8);
+    u32 lost = low | middle | (high << 6);
+    u32 y = (high >> 1) | ((lost | (lost >> 4)) & 15u);
+
+    // n bits of it are behind the point. Rounding it to the 24 bits of an f32 first makes a half of
+    // what is within half a unit of the last of them, both ends included: that then becomes the
+    // even integer, anything else the nearest.
+    u32 n = 283u - ((inverse >> 23) & 255u) - e + up;
+    y = n < 32u ? y : 0u;
+    n = n < 31u ? n : 31u;
+    u32 half_unit = 1u;
+    half_unit = half_unit << (n - 1u);
+    u32 within = 32u;
+    within = within << (y >> 30);
+    u32 odd = (y >> n) & 1u;
+    u32 q = (y + half_unit + (within ^ (odd - 1u))) >> n;
+    u32 minus = 0u - ((value ^ inverse) >> 31);
+    return ((q ^ minus) - minus) & 255u;
 }
 
 // The sum of the four i8 lanes of a word, as two's complement.
 KQ_FN u32 kq_sum_i8x4(KQ_IN u32 lanes)
 {
-    return kq_dot4(0x01010101u, lanes);
+    u32 x = lanes ^ 0x80808080u;
+    u32 pairs = (x & 0x00FF00FFu) + ((x >> 8) & 0x00FF00FFu);
+    return (pairs & 0xFFFFu) + (pairs >> 16) - 512u;
 }
 
 #endif

@@ -27,6 +27,11 @@ enum {
     VALUES = (BLOCKS - 1) * 5 + ((int)KQ_BLOCK - 1) * 4 + 1,
     RECORD_STRIDE = KQ_Q8_K_BYTES + 1,
     LEVEL_BLOCKS = 6,  // of one value each
+    // Blocks slide by 16 bytes over the first of these values side by side, of which the last is
+    // that NaN again.
+    PACKED_BLOCKS = 4,
+    PACKED_STRIDE = 16,
+    PACKED_VALUES = (PACKED_BLOCKS - 1) * PACKED_STRIDE / 4 + (int)KQ_BLOCK,
     LHS_BYTES = 6 * (int)KQ_Q4_K_BYTES,
 
     // Known answers are records of lhs too, with their number, a subnormal, for d, and 0 for dmin.
@@ -34,7 +39,8 @@ enum {
     LHS_AT = KQ_KNOWN_ANSWER_COUNT * ITEM_BYTES,
     STATUS_AT = LHS_AT + LHS_BYTES,
     LEVEL_STATUS_AT = STATUS_AT + (int)sizeof(kq_status),
-    RESULTS_AT = LEVEL_STATUS_AT + (int)sizeof(kq_status),
+    PACKED_STATUS_AT = LEVEL_STATUS_AT + (int)sizeof(kq_status),
+    RESULTS_AT = PACKED_STATUS_AT + (int)sizeof(kq_status),
     RESULTS_BYTES = 8 + 16 + 64 + 96 + 64 + 292 + 284 + 128 + 128 + 280 + 1320,
     RECORDS_AT = RESULTS_AT + RESULTS_BYTES,
     FIRST_RECORD_AT = RECORDS_AT + 3,
@@ -46,7 +52,10 @@ enum {
     LEVELS_AT = LEVEL_RECORDS_AT + LEVEL_RECORDS_BYTES,
     VALUES_AT = LEVELS_AT + 4 * LEVEL_BLOCKS,
     SCRATCH_AT = VALUES_AT,  // the dots need the values no more
-    END = VALUES_AT + SPACING * VALUES,
+    PACKED_AT = (VALUES_AT + SPACING * VALUES + 15) / 16 * 16,
+    PACKED_RECORDS_AT = PACKED_AT + 4 * PACKED_VALUES,
+    PACKED_RECORDS_BYTES = PACKED_BLOCKS * (int)KQ_Q8_K_BYTES,
+    END = PACKED_RECORDS_AT + PACKED_RECORDS_BYTES,
 };
 
 _Static_assert(END <= KQ_SELF_TEST_BYTES && STATUS_AT % 4 == 0 && RESULTS_BYTES % 4 == 0 &&
@@ -77,6 +86,9 @@ static void fill_operands(unsigned char *bytes)
         uint32_t x = (uint32_t)splitmix64(&state);
         x = (x & 0x807FFFFFu) | ((i % 4 == 3 ? 0 : 120u) + (x >> 23 & 7u)) << 23;
         kq_store_word(bytes + VALUES_AT + SPACING * i, i < VALUES - 1 ? x : 0x7F800001u);
+        if (i < PACKED_VALUES) {
+            kq_store_word(bytes + PACKED_AT + 4 * i, i < PACKED_VALUES - 1 ? x : 0x7F800001u);
+        }
     }
     for (unsigned i = 0; i < LEVEL_BLOCKS; i++) {
         kq_store_word(bytes + LEVELS_AT + 4 * i, levels[i]);
@@ -141,6 +153,18 @@ static const quantize_test quantize_tests[] = {
         .value_stride = KQ_BROADCAST,
         .record_stride = KQ_Q8_K_BYTES,
         .known_status = {3, 3, 6, 0},
+    },
+    {
+        .output = {"quantize", PACKED_RECORDS_AT, PACKED_RECORDS_BYTES,
+                   UINT64_C(0x4D69BDA3E43A4F16)},
+        .G = PACKED_BLOCKS,
+        .values_at = PACKED_AT,
+        .records_at = PACKED_RECORDS_AT,
+        .status_at = PACKED_STATUS_AT,
+        .stride = PACKED_STRIDE,
+        .value_stride = 4,
+        .record_stride = KQ_Q8_K_BYTES,
+        .known_status = {3, 1, 4, 0},
     },
 };
 

@@ -6,7 +6,7 @@
 
 // One plan for the primitives and one for each of the operations that follow. They read what those
 // before them wrote.
-enum { KQ_SELF_TEST_PLANS = 14 };
+enum { KQ_SELF_TEST_PLANS = 15 };
 
 // What a plan but the first writes, beside a status: the bytes that its answer is known of, from
 // the first to the last and those between, and their FNV-1a.

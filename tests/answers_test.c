@@ -31,11 +31,11 @@ enum {
     QUANTIZE = 13,
     SEQUENTIAL = 14,
     NO_STEP = -1,
-    // Items of a primitive, a and b, whose result comes last; and behind lhs what two quantize
-    // leave.
+    // Items of a primitive, a and b, whose result comes last; and behind lhs what three
+    // quantize leave.
     ITEMS_END = 16 * KQ_KNOWN_ANSWER_COUNT,
     STATUS_AT = ITEMS_END + 864,
-    STATUS_END = STATUS_AT + 2 * sizeof(kq_status),
+    STATUS_END = STATUS_AT + 3 * sizeof(kq_status),
 };
 
 static unsigned char input[KQ_SELF_TEST_BYTES];
@@ -186,7 +186,7 @@ static void test_each_byte(void **state)
         assert_true(counted[step] >= 4 * 4);
     }
     // With the bytes before and behind what begins or ends inside a word.
-    assert_int_equal(counted[QUANTIZE], 2 * sizeof(kq_status) + 2932 + 6 * 292);
+    assert_int_equal(counted[QUANTIZE], 3 * sizeof(kq_status) + 2932 + (6 + 4) * 292);
     assert_int_equal(counted[SEQUENTIAL], 8);
     assert_int_equal(counted[SEQUENTIAL + 1], 16);
     assert_int_equal(counted[SEQUENTIAL + 2], 64 + 96 + 64);
@@ -276,6 +276,7 @@ static void test_report_of_statuses(void **state)
         {2, 7, "of 10 blocks leaves status {0x00000009, 1, 7, 0}, not {0x00000009, 1, 10, 0}"},
         {3, 1, "of 10 blocks leaves status {0x00000009, 1, 10, 1}, not {0x00000009, 1, 10, 0}"},
         {4, 2, "of 6 blocks leaves status {0x00000002, 3, 6, 0}, not {0x00000003, 3, 6, 0}"},
+        {10, 3, "of 4 blocks leaves status {0x00000003, 1, 3, 0}, not {0x00000003, 1, 4, 0}"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[256];
@@ -290,17 +291,18 @@ static void test_report_of_outputs(void **state)
     static const char *const asked[KQ_SELF_TEST_PLANS] = {
         [1] = "quantize of 10 blocks",
         [2] = "quantize of 6 blocks",
-        [3] = "sequential dot, 1 x 1 of G = 6",
-        [4] = "pairwise dot, 2 x 1 of G = 301 in pairwise order",
-        [5] = "repeat of dots, 4 x 3 of G = 3",
-        [6] = "repeat of dots, 6 x 2 of G = 3 in pairwise order",
-        [7] = "repeat of dots, 8 x 2 of G = 2",
-        [8] = "dots of shared records, 10 x 7 of G = 5",
-        [9] = "dots of shared records, 10 x 7 of G = 5 in pairwise order",
-        [10] = "dots of shared records, 16 x 2 of G = 2 in pairwise order",
+        [3] = "quantize of 4 blocks",
+        [4] = "sequential dot, 1 x 1 of G = 6",
+        [5] = "pairwise dot, 2 x 1 of G = 301 in pairwise order",
+        [6] = "repeat of dots, 4 x 3 of G = 3",
+        [7] = "repeat of dots, 6 x 2 of G = 3 in pairwise order",
+        [8] = "repeat of dots, 8 x 2 of G = 2",
+        [9] = "dots of shared records, 10 x 7 of G = 5",
+        [10] = "dots of shared records, 10 x 7 of G = 5 in pairwise order",
         [11] = "dots of shared records, 16 x 2 of G = 2 in pairwise order",
-        [12] = "dots of shared records, 10 x 7 of G = 5",
-        [13] = "columns of dots, 66 x 5 of G = 2",
+        [12] = "dots of shared records, 16 x 2 of G = 2 in pairwise order",
+        [13] = "dots of shared records, 10 x 7 of G = 5",
+        [14] = "columns of dots, 66 x 5 of G = 2",
     };
     for (unsigned i = 1; i < KQ_SELF_TEST_PLANS; i++) {
         const kq_self_test_output *output = kq_self_test_output_of(i);

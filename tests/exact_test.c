@@ -1,5 +1,5 @@
 // Checks every function of exact.h, and kq_v of records.h, against the host's IEEE unit, bit for
-// bit.
+// bit; and kq_code of records.h against the two of these that it puts together.
 //
 // Small domains are exhausted. mul, add, sub and div get a crossed list of hard values and then
 // random pairs from classes, each built to reach one hard case. What a class reached is counted
@@ -502,6 +502,60 @@ static void test_f32_to_i8(void **state)
     assert_int_equal(found.count, 0);
 }
 
+// kq_code of a value of a block with this inverse, against the two steps that it puts together.
+static void check_code(struct mismatches *found, u32 value, u32 inverse)
+{
+    u32 expected = kq_f32_to_i8(kq_f32_mul(value, inverse)) & 255u;
+    check_binary(found, "code", value, inverse, kq_code(value, inverse), expected);
+    check_binary(found, "code", value ^ SIGN, inverse, kq_code(value ^ SIGN, inverse),
+                 (0u - expected) & 255u);
+}
+
+// The largest value of a block with this extreme, and those about each half, which a unit in the
+// last place may bring to another integer.
+static uint64_t check_codes_of(struct mismatches *found, struct random *random, u32 extreme)
+{
+    uint64_t tested = 2;
+    u32 inverse = kq_inverse(extreme << 1);
+    assert_int_equal(kq_is_legal(extreme << 1, inverse), 1);
+    check_code(found, extreme, inverse);
+    for (u32 n = 0; n < 127; n++) {
+        u32 half = bits_of((float)((double)float_of(extreme) * (n + 0.5) / 127.0));
+        for (u32 i = 0; i < 9; i++, tested += 2) {
+            u32 value = half + i - 4u;
+            check_code(found, value < extreme ? value : extreme, inverse);
+        }
+    }
+    for (int i = 0; i < 200; i++, tested += 2) {
+        check_code(found, random_u32(random) % (extreme + 1u), inverse);
+    }
+    return tested;
+}
+
+static void test_code(void **state)
+{
+    const struct session *session = *state;
+    struct random random = {session->seed};
+    struct mismatches found = {0};
+    uint64_t tested = 0;
+    for (u32 exponent = 5; exponent < 255; exponent++) {
+        int draws = exponent < 16 ? 200 : 10;
+        for (int i = 0; i < draws; i++) {
+            u32 extreme = exponent << 23 | (random_u32(&random) & 0x7FFFFFu);
+            tested +=
+                check_codes_of(&found, &random, extreme > 0x02FE0001u ? extreme : 0x02FE0001u);
+        }
+        tested += check_codes_of(&found, &random, exponent << 23 | 0x7FFFFFu);
+        tested += check_codes_of(&found, &random, exponent << 23 | 0x7E0000u | (exponent == 5));
+    }
+    // Of a block that has no record the inverse is taken as 0.
+    static const u32 values[] = {0u, 1u, 0x3F800000u, 0x7F7FFFFFu, INF, INF + 1u, 0x7FFFFFFFu};
+    for (size_t i = 0; i < COUNT(values); i++, tested += 2)
+        check_code(&found, values[i], 0u);
+    finish(&found, "code", tested);
+    assert_int_equal(found.count, 0);
+}
+
 static void print_tally(const char *operation, const char *class, const struct tally *tally)
 {
     printf("%-4s %-15s %10" PRIu64, operation, class, tally->pairs);
@@ -569,6 +623,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_prestate(test_add_sub, &session),
         cmocka_unit_test_prestate(test_div, &session),
         cmocka_unit_test_prestate(test_v, &session),
+        cmocka_unit_test_prestate(test_code, &session),
     };
     int failed = cmocka_run_group_tests_name("exact", tests, NULL, NULL);
     print_table(&session);

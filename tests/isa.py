@@ -32,6 +32,7 @@ FAMILIES = ['POLARIS10', 'VEGA10', 'NAVI21']
 # them, and then each loop that the compiler left.
 WORK = {
     'quantize.base': (16, 1, [1]),
+    'quantize.aligned': (8, 1, [1]),
     'quantized_dot_terms.base': (1, 1, [1, 8]),
     'quantized_dot_terms.columns': (1, 4, [1, 5]),
     'quantized_dot_terms_shared.base': (1, 1, [1, 2]),

@@ -151,11 +151,28 @@ static void compare_quantize(const cJSON *manifest, uint32_t G, tally *t)
 {
     work w = {.operation = "quantize", .G = G, .count = {1, 1}};
     kq_operation operation = {.op = KQ_OP_QUANTIZE, .format = KQ_FORMAT_Q8_K};
-    for (int role = 0; role < 3; role++) {
-        operation.operands[role] = operand((uint64_t)role + 1, G);
+    // Of values and records: for the first three there is a variant, and for no other.
+    static const kq_view views[][2] = {
+        {{.stride = KQ_BROADCAST}, {0}},
+        {{.offset = 16, .stride = 1040}, {.offset = 4, .stride = 300}},
+        {{.offset = 48}, {.offset = 60}},
+        {{.offset = 8}, {0}},
+        {{.stride = 1032}, {0}},
+        {{.value_stride = 8, .stride = 2048}, {0}},
+        {{.value_stride = KQ_BROADCAST, .stride = 16}, {0}},
+        {{0}, {.offset = 2}},
+        {{0}, {.stride = 294}},
+    };
+    for (size_t i = 0; i < sizeof views / sizeof *views; i++) {
+        for (int role = 0; role < 3; role++) {
+            operation.operands[role] = operand((uint64_t)role + 1, G);
+        }
+        operation.operands[KQ_VALUES].view = views[i][0];
+        operation.operands[KQ_RECORDS].view = views[i][1];
+        operation.operands[KQ_VALUES].view.G = G;
+        operation.operands[KQ_RECORDS].view.G = G;
+        compare_operation(manifest, &w, &operation, t);
     }
-    operation.operands[KQ_RECORDS].view.stride = 0;
-    compare_operation(manifest, &w, &operation, t);
 }
 
 static void compare_dot(const cJSON *manifest, kq_order order, uint32_t G, const kq_view *lhs,

@@ -97,7 +97,7 @@ static void test_places(void **state)
         unsigned launches;
     } parts[] = {
         {"primitive", 1},
-        {"quantize", 2},
+        {"quantize", 3},
         {"quantized_dot_terms", 6},
         {"quantized_dot_terms_shared", 5},
         {"quantized_dot_sequential", 6},

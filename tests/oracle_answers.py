@@ -297,13 +297,16 @@ def exact_outputs(rows):
     lhs += bytes(map(finite_f16, SplitMix64(2).bytes(LHS_BYTES)))
     first, records = quantized([values[5 * g :: 4][:256] for g in range(10)])
     second, level_records = quantized([[level] * 256 for level in levels])
+    packed = values[:267] + values[-1:]
+    third, packed_records = quantized([packed[4 * g :][:256] for g in range(4)])
     outputs = [
         ("quantize", placed(2932, [(3 + RECORD_STRIDE * g, r) for g, r in enumerate(records)])),
         ("quantize", b"".join(level_records)),
+        ("quantize", b"".join(packed_records)),
     ]
     records += level_records
     outputs += [(dots.step, placed(dots.size, exact_results(dots, lhs, records))) for dots in DOTS]
-    return [(step, fnv1a64(data)) for step, data in outputs], [first, second]
+    return [(step, fnv1a64(data)) for step, data in outputs], [first, second, third]
 
 
 def judge_constants(text, table):

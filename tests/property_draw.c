@@ -333,6 +333,19 @@ static void draw_aligned(uint64_t *state, drawn_size size, drawn *d)
     r->rhs_step[0] = 0;
 }
 
+// Makes blocks such as a variant of quantize serves: packed values at multiples of 16 bytes, and
+// records at those of 4.
+static void draw_aligned_blocks(drawn *d)
+{
+    kq_view *values = &d->views[KQ_VALUES];
+    kq_view *records = &d->views[KQ_RECORDS];
+    values->offset -= values->offset % 16;
+    values->stride -= values->stride == KQ_BROADCAST ? 0 : values->stride % 16;
+    values->value_stride = 0;
+    records->offset -= records->offset % 4;
+    records->stride -= records->stride % 4;
+}
+
 void draw_operation(uint64_t *state, drawn_size size, drawn *d)
 {
     memset(d, 0, sizeof *d);
@@ -364,6 +377,9 @@ void draw_operation(uint64_t *state, drawn_size size, drawn *d)
         values->stride = draw_view_stride(state, one_in(state, 2) ? 4 : KQ_BLOCK_BYTES, G);
         d->views[KQ_RECORDS].stride =
             one_in(state, 2) ? 0 : KQ_Q8_K_BYTES + draw_below(state, one_in(state, 4) ? 9000 : 9);
+        if (one_in(state, 3)) {
+            draw_aligned_blocks(d);
+        }
     }
     shrink(d, size.bytes);
     place(state, d);

@@ -38,7 +38,7 @@ static uint32_t without(unsigned number)
     uint32_t mask = 0;
     unsigned variant = DEVICE_GROUPS;
     for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT; kernel++) {
-        if (kq_kernel_is_variant(kernel)) {
+        if (kq_kernel_is_variant(kernel) && !kq_kernel_is_for_cpus(kernel)) {
             variant++;
             bool is_meant =
                 number == DEVICE_LOWEST || (variant == number && number < DEVICE_PACKED);

@@ -85,7 +85,8 @@ static void test_places(void **state)
             unsigned dispatches;
         } parts[] = {
             {"primitive.", 1},
-            {"quantize.", 2},
+            {"quantize.base", 2},
+            {"quantize.aligned", 1},
             {"quantized_dot_terms.base", 5},
             {"quantized_dot_terms.columns", 1},
             {"quantized_dot_terms_shared.base", 3},
@@ -133,7 +134,8 @@ static const fault faults[] = {
     {"primitive.base", 0x01010101, 0x01010100, 0, "dot of four codes"},
     {"primitive.base", 11, 13, 0, "sum of two i16"},
     {"primitive.base", 12, 14, 0, "key of an extreme"},
-    {"quantize.base", 0xC2FE0000, 0xC2FC0000, 0, "quantize"},  // -127
+    {"quantize.base", 0xC2FE0000, 0xC2FC0000, 0, "quantize"},     // -127
+    {"quantize.aligned", 0xC2FE0000, 0xC2FC0000, 0, "quantize"},  // the same
     {"quantized_dot_terms.base", 0x30303030, 0x30303010, 0, "sequential dot"},
     {"quantized_dot_sequential.base", 0x7FFFFF, 0x3FFFFF, 0, "repeat of dots"},  // the significand
     {"quantized_dot_pairwise.base", 0x7FFFFF, 0x3FFFFF, 0, "pairwise dot"},
@@ -201,7 +203,8 @@ static void test_lost_work(void **state)
     static const char *const lost[][2] = {
         {"", "f16 to f32"},
         {"primitive", "f16 to f32"},
-        {"quantize.", "quantize"},
+        {"quantize.base", "quantize"},
+        {"quantize.aligned", "quantize"},
         {"quantized_dot", "sequential dot"},
         {"quantized_dot_terms.base", "sequential dot"},
         {"quantized_dot_sequential", "sequential dot"},
