@@ -168,6 +168,7 @@ kq_result kq_device_create_without(const kq_device_params *params, uint32_t vari
     d->ops = params->ops;
     d->without = variants;
     d->capacity.work = params->work > 0 ? params->work : DEFAULT_WORK;
+    d->host_work = d->capacity.work;
     uint32_t index = 0;
     for (uint32_t i = 0; i < chosen; i++) {
         index += infos[i].api == d->info.api;
@@ -183,7 +184,7 @@ kq_result kq_device_create_without(const kq_device_params *params, uint32_t vari
     }
     uint64_t stage_bytes = d->capacity.segment_bytes / KQ_BINDING_COUNT;
     d->capacity.stage_bytes = stage_bytes < KQ_STAGE_BYTES ? stage_bytes : KQ_STAGE_BYTES;
-    result = d->backend->work_create(d, false, 1, 0, &d->work);
+    result = d->backend->work_create(d, false, KQ_IN_FLIGHT, 0, &d->work);
     if (result != KQ_OK) {
         d->backend->close(d);
         goto done;
@@ -300,6 +301,11 @@ static kq_result check_range(const kq_buffer *buffer, uint64_t offset, const voi
                    bytes, offset, buffer->bytes);
 }
 
+kq_result kq_device_finish(kq_device *device, kq_result so_far)
+{
+    return device->backend->finish != NULL ? device->backend->finish(device, so_far) : so_far;
+}
+
 kq_result kq_buffer_upload(kq_buffer *buffer, uint64_t offset, const void *data, uint64_t bytes)
 {
     kq_result result = check_range(buffer, offset, data, bytes);
@@ -310,7 +316,7 @@ kq_result kq_buffer_upload(kq_buffer *buffer, uint64_t offset, const void *data,
                                          (const unsigned char *)data + done, run.bytes);
         done += run.bytes;
     }
-    return result;
+    return buffer != NULL ? kq_device_finish(buffer->device, result) : result;
 }
 
 kq_result kq_buffer_download(kq_buffer *buffer, uint64_t offset, void *data, uint64_t bytes)
@@ -323,5 +329,5 @@ kq_result kq_buffer_download(kq_buffer *buffer, uint64_t offset, void *data, uin
                                            (unsigned char *)data + done, run.bytes);
         done += run.bytes;
     }
-    return result;
+    return buffer != NULL ? kq_device_finish(buffer->device, result) : result;
 }

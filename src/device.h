@@ -8,19 +8,23 @@
 
 typedef struct kq_backend kq_backend;
 
+// Pieces that may be under way at once.
+enum { KQ_IN_FLIGHT = 2 };
+
 // As in kq_device_properties.
 typedef void kq_property_fn(void *user, const char *name, const char *value);
 
 struct kq_device {
     const kq_backend *backend;
     void *self;  // the backend's own part
-    void *work;  // the backend's, of one piece: for operations that no recording keeps
+    void *work;  // the backend's, of KQ_IN_FLIGHT pieces: for operations that no recording keeps
     kq_device_info info;
     kq_errors errors;
     uint32_t ops;          // of kq_device_params
     uint32_t without;      // of kq_device_create_without
     bool is_limited;       // false: the backend takes anything in one piece
     kq_capacity capacity;  // of one piece; segment_bytes counts in any case
+    uint64_t host_work;    // as capacity.work, from and to host memory: less where copies overlap
 };
 
 struct kq_buffer {
@@ -48,6 +52,10 @@ void *kq_piece_memory(const kq_operation *operation, const kq_piece *piece, int 
 // What a piece of a bandwidth recording moves, in the memory that it is bound in.
 kq_transfer kq_piece_transfer(const kq_operation *operation, const kq_piece *piece);
 
+// Waits until everything that was asked of the device is done, also after a failure. The result is
+// so_far, unless that is KQ_OK: then that of all which finishes here.
+kq_result kq_device_finish(kq_device *device, kq_result so_far);
+
 // Every result but KQ_OK has been reported through device->errors (list: has no reporter).
 struct kq_backend {
     kq_api api;
@@ -69,10 +77,23 @@ struct kq_backend {
     // Memory of one segment: a multiple of 4 bytes, at most capacity.segment_bytes.
     kq_result (*memory_create)(kq_device *device, uint64_t bytes, void **memory);
     void (*memory_destroy)(kq_device *device, void *memory);
+
+    // Without finish, both are done when they return. With it they are done in the order of the
+    // calls, at the latest in finish, which comes last and also after a failure. An upload no
+    // longer needs its data when it returns; it goes to no byte that is in use by what comes
+    // before. A download follows the perform that it reads from, or nothing.
     kq_result (*upload)(kq_device *device, void *memory, uint64_t offset, const void *data,
                         uint64_t bytes);
     kq_result (*download)(kq_device *device, void *memory, uint64_t offset, void *data,
                           uint64_t bytes);
+
+    // NULL, all three: what device->work holds is recorded and run. A piece in its turn; *status
+    // as in run. submit starts it and the copies around it; by then the one KQ_IN_FLIGHT before it
+    // is done.
+    kq_result (*perform)(kq_device *device, const kq_operation *operation, const kq_piece *piece,
+                         kq_status *status);
+    kq_result (*submit)(kq_device *device);
+    kq_result (*finish)(kq_device *device, kq_result so_far);
 
     // Work: what pieces take beside buffers. It has room for `count` of them, each of which takes
     // less host memory than a kq_piece, and so many bytes of scratch. is_kept: each is recorded

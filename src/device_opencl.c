@@ -432,6 +432,8 @@ static void opencl_memory_destroy(kq_device *device, void *memory)
     d->cl.clReleaseMemObject(memory);
 }
 
+// Copies block: a queue in order begins with one only when the kernels before it are done, so that
+// one put off would overlap nothing.
 static kq_result opencl_upload(kq_device *device, void *memory, uint64_t offset, const void *data,
                                uint64_t bytes)
 {

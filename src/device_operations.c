@@ -74,11 +74,20 @@ static kq_result check_op(const kq_device *device, kq_op op, const char *name)
                          name);
 }
 
+// The host memory that an operation's buffers are copied from and to, as far as it is done.
+typedef struct host_side {
+    const void *inputs[2];  // by role
+    void *output;
+    uint64_t done[3];  // bytes, by role
+} host_side;
+
 // The operation that the arguments come to, its shape, and where to cut it.
 typedef struct job {
     kq_operation operation;
     kq_shape shape;
+    kq_capacity capacity;
     kq_cutter cutter;
+    host_side *host;  // NULL: all is in buffers already, and stays there
 } job;
 
 const kq_buffer *kq_operand_buffer(const kq_operation *operation, int role)
@@ -110,8 +119,9 @@ kq_transfer kq_piece_transfer(const kq_operation *operation, const kq_piece *pie
 static kq_result start_job(const kq_device *device, job *j)
 {
     kq_result result = kq_shape_make(&j->operation, &device->errors, &j->shape);
-    j->cutter =
-        kq_cut_start(&j->operation, &j->shape, device->is_limited ? &device->capacity : NULL);
+    j->capacity = device->capacity;
+    j->capacity.work = j->host != NULL ? device->host_work : device->capacity.work;
+    j->cutter = kq_cut_start(&j->operation, &j->shape, device->is_limited ? &j->capacity : NULL);
     return result;
 }
 
@@ -197,7 +207,7 @@ static kq_result check_needs(const kq_device *device, const kq_needs *needs)
 
 kq_result kq_quantize_query(const kq_device *device, const kq_quantize_args *args, kq_needs *needs)
 {
-    job j;
+    job j = {0};
     kq_result result = check_needs(device, needs);
     result = result != KQ_OK ? result : start_quantize(device, args, &j);
     return result != KQ_OK ? result : sum_needs(device, &j, needs);
@@ -206,7 +216,7 @@ kq_result kq_quantize_query(const kq_device *device, const kq_quantize_args *arg
 kq_result kq_quantized_dot_query(const kq_device *device, const kq_quantized_dot_args *args,
                                  kq_needs *needs)
 {
-    job j;
+    job j = {0};
     kq_result result = check_needs(device, needs);
     result = result != KQ_OK ? result : start_dot(device, args, &j);
     return result != KQ_OK ? result : sum_needs(device, &j, needs);
@@ -224,25 +234,17 @@ typedef struct outcome {
 
 static const outcome no_outcome = {.status = KQ_STATUS_PRESET, .is_timed = true};
 
-static kq_result run_piece(kq_device *device, void *work, uint32_t index, const kq_piece *piece,
-                           outcome *all)
+// Adds a piece of G blocks, whose status counts from its own first record.
+static void add_outcome(const kq_status *status, uint32_t G, uint64_t nanoseconds, outcome *all)
 {
-    // Each piece's status counts from its own first record.
-    kq_status status = KQ_STATUS_PRESET;
-    uint64_t nanoseconds = 0;
-    kq_result result = device->backend->run(device, work, index, &status, &nanoseconds);
-    if (result != KQ_OK) {
-        return result;
+    if (all->status.bad_count == 0 && status->bad_count > 0 && status->lowest_bad < G) {
+        all->status.lowest_bad = all->blocks + status->lowest_bad;
     }
-    if (all->status.bad_count == 0 && status.bad_count > 0 && status.lowest_bad < piece->shape.G) {
-        all->status.lowest_bad = all->blocks + status.lowest_bad;
-    }
-    all->status.bad_count += status.bad_count;
-    all->status.done_count += status.done_count;
-    all->blocks += piece->shape.G;
+    all->status.bad_count += status->bad_count;
+    all->status.done_count += status->done_count;
+    all->blocks += G;
     all->nanoseconds += nanoseconds;
     all->is_timed &= nanoseconds > 0;
-    return KQ_OK;
 }
 
 // Whether the kernels of quantize did what they should, and what they found.
@@ -265,25 +267,112 @@ static bool has_work(const job *j)
                                              : j->shape.count[0] > 0 && j->shape.count[1] > 0;
 }
 
-// Piece by piece, each in the device's own work.
+static int output_role(const job *j)
+{
+    return j->operation.op == KQ_OP_QUANTIZE ? KQ_RECORDS : KQ_RESULT;
+}
+
+// The bytes of an operand from the start of its buffer to the piece's last.
+static uint64_t end_of(const kq_piece *piece, int role)
+{
+    uint64_t end = 0;
+    kq_extent_end(&piece->source, role, &end);
+    return end;
+}
+
+// The inputs of a piece, so far as none before had them.
+static kq_result upload_inputs(kq_device *device, const job *j, const kq_piece *piece)
+{
+    for (int role = 0; role < output_role(j) && piece->source.G > 0; role++) {
+        const kq_buffer *buffer = kq_operand_buffer(&j->operation, role);
+        const unsigned char *data = j->host->inputs[role];
+        uint64_t end = end_of(piece, role);
+        for (uint64_t *done = &j->host->done[role]; *done < end;) {
+            kq_segment_run run = kq_buffer_run(buffer, *done, end - *done);
+            kq_result result =
+                device->backend->upload(device, run.memory, run.offset, data + *done, run.bytes);
+            if (result != KQ_OK) {
+                return result;
+            }
+            *done += run.bytes;
+        }
+    }
+    return KQ_OK;
+}
+
+static kq_result download_output(kq_device *device, const job *j, const kq_piece *piece)
+{
+    int role = output_role(j);
+    const kq_buffer *buffer = kq_operand_buffer(&j->operation, role);
+    unsigned char *data = j->host->output;
+    uint64_t end = kq_piece_writes(piece) ? end_of(piece, role) : 0;
+    for (uint64_t *done = &j->host->done[role]; *done < end;) {
+        kq_segment_run run = kq_buffer_run(buffer, *done, end - *done);
+        kq_result result =
+            device->backend->download(device, run.memory, run.offset, data + *done, run.bytes);
+        if (result != KQ_OK) {
+            return result;
+        }
+        *done += run.bytes;
+    }
+    return KQ_OK;
+}
+
+// Starts a piece, if the backend can, else carries it out.
+static kq_result start_piece(kq_device *device, const job *j, const kq_piece *piece,
+                             kq_status *status)
+{
+    const kq_backend *backend = device->backend;
+    uint64_t nanoseconds = 0;
+    kq_result result = kq_needs_fit(&piece->needs, &device->errors);
+    if (result == KQ_OK && j->host != NULL) {
+        result = upload_inputs(device, j, piece);
+    }
+    if (result == KQ_OK && backend->perform != NULL) {
+        result = backend->perform(device, &j->operation, piece, status);
+    } else if (result == KQ_OK) {
+        result = backend->record(device, device->work, 0, &j->operation, piece);
+        result =
+            result != KQ_OK ? result : backend->run(device, device->work, 0, status, &nanoseconds);
+    }
+    if (result == KQ_OK && j->host != NULL) {
+        result = download_output(device, j, piece);
+    }
+    return result == KQ_OK && backend->submit != NULL ? backend->submit(device) : result;
+}
+
+// Piece by piece: while one runs, the next is made ready.
 static kq_result run_job(kq_device *device, job *j, outcome *all)
 {
+    enum { RING = KQ_IN_FLIGHT + 1 };
+    static const kq_status preset = KQ_STATUS_PRESET;
+    kq_status statuses[RING];
+    uint32_t G[RING];
+    uint64_t started = 0;
+    uint64_t added = 0;
     kq_piece piece;
     kq_result result = KQ_OK;
     *all = no_outcome;
     while (result == KQ_OK && has_work(j) && kq_cut_next(&j->cutter, &piece)) {
-        result = kq_needs_fit(&piece.needs, &device->errors);
-        if (result == KQ_OK) {
-            result = device->backend->record(device, device->work, 0, &j->operation, &piece);
+        G[started % RING] = piece.shape.G;
+        statuses[started % RING] = preset;
+        result = start_piece(device, j, &piece, &statuses[started % RING]);
+        started++;
+        if (result == KQ_OK && started > KQ_IN_FLIGHT) {
+            add_outcome(&statuses[added % RING], G[added % RING], 0, all);
+            added++;
         }
-        result = result != KQ_OK ? result : run_piece(device, device->work, 0, &piece, all);
+    }
+    result = kq_device_finish(device, result);
+    for (; result == KQ_OK && added < started; added++) {
+        add_outcome(&statuses[added % RING], G[added % RING], 0, all);
     }
     return result;
 }
 
-kq_result kq_quantize(kq_device *device, const kq_quantize_args *args)
+static kq_result quantize(kq_device *device, const kq_quantize_args *args, host_side *host)
 {
-    job j;
+    job j = {.host = host};
     outcome all;
     kq_result result = start_quantize(device, args, &j);
     result = result != KQ_OK ? result : run_job(device, &j, &all);
@@ -292,12 +381,23 @@ kq_result kq_quantize(kq_device *device, const kq_quantize_args *args)
                : judge_status(args->values.buffer, &j.shape, &all.status, args->domain);
 }
 
-kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args)
+static kq_result quantized_dot(kq_device *device, const kq_quantized_dot_args *args,
+                               host_side *host)
 {
-    job j;
+    job j = {.host = host};
     outcome all;
     kq_result result = start_dot(device, args, &j);
     return result != KQ_OK ? result : run_job(device, &j, &all);
+}
+
+kq_result kq_quantize(kq_device *device, const kq_quantize_args *args)
+{
+    return quantize(device, args, NULL);
+}
+
+kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args)
+{
+    return quantized_dot(device, args, NULL);
 }
 
 // --- Recordings
@@ -383,7 +483,7 @@ static kq_result make_recording(kq_device *device, job *j, kq_recording **record
 kq_result kq_quantize_record(kq_device *device, const kq_quantize_args *args,
                              kq_recording **recording)
 {
-    job j;
+    job j = {0};
     *recording = NULL;
     kq_result result = start_quantize(device, args, &j);
     result = result != KQ_OK ? result : make_recording(device, &j, recording);
@@ -397,7 +497,7 @@ kq_result kq_quantize_record(kq_device *device, const kq_quantize_args *args,
 kq_result kq_quantized_dot_record(kq_device *device, const kq_quantized_dot_args *args,
                                   kq_recording **recording)
 {
-    job j;
+    job j = {0};
     *recording = NULL;
     kq_result result = start_dot(device, args, &j);
     return result != KQ_OK ? result : make_recording(device, &j, recording);
@@ -412,7 +512,12 @@ kq_result kq_recording_run(kq_recording *recording, uint64_t *nanoseconds)
         *nanoseconds = 0;
     }
     for (uint32_t i = 0; result == KQ_OK && i < r->count; i++) {
-        result = run_piece(r->device, r->work, i, &r->pieces[i], &all);
+        kq_status status = KQ_STATUS_PRESET;
+        uint64_t piece_nanoseconds = 0;
+        result = r->device->backend->run(r->device, r->work, i, &status, &piece_nanoseconds);
+        if (result == KQ_OK) {
+            add_outcome(&status, r->pieces[i].shape.G, piece_nanoseconds, &all);
+        }
     }
     if (result == KQ_OK && nanoseconds != NULL && all.is_timed) {
         *nanoseconds = all.nanoseconds;
@@ -631,12 +736,9 @@ kq_result kq_primitives_host(kq_device *device, uint32_t *items, uint32_t count)
 
 // --- Operations on host memory
 
-// A buffer of at least one byte that starts with these.
-static kq_result create_filled(kq_device *device, const void *data, uint64_t bytes,
-                               kq_buffer **buffer)
+static kq_result create_some(kq_device *device, uint64_t bytes, kq_buffer **buffer)
 {
-    kq_result result = kq_buffer_create(device, bytes > 0 ? bytes : 1, buffer);
-    return result != KQ_OK || data == NULL ? result : kq_buffer_upload(*buffer, 0, data, bytes);
+    return kq_buffer_create(device, bytes > 0 ? bytes : 1, buffer);
 }
 
 static kq_result check_whole(const kq_device *device, const char *name, uint64_t value,
@@ -672,16 +774,13 @@ kq_result kq_quantize_host(kq_device *device, kq_format format, const float *val
     }
     args.values.view.G = (uint32_t)G;
     args.records.view.G = (uint32_t)G;
-    result = create_filled(device, values, value_count * 4, &args.values.buffer);
+    host_side host = {.inputs = {values}, .output = records};
+    result = create_some(device, value_count * 4, &args.values.buffer);
     if (result == KQ_OK) {
-        result = create_filled(device, NULL, G * KQ_Q8_K_BYTES, &args.records.buffer);
+        result = create_some(device, G * KQ_Q8_K_BYTES, &args.records.buffer);
     }
     if (result == KQ_OK) {
-        result = kq_quantize(device, &args);
-    }
-    if (result == KQ_OK || result == KQ_ERROR_DOMAIN) {
-        kq_result read = kq_buffer_download(args.records.buffer, 0, records, G * KQ_Q8_K_BYTES);
-        result = read != KQ_OK ? read : result;
+        result = quantize(device, &args, &host);
     }
     kq_buffer_destroy(&args.values.buffer);
     kq_buffer_destroy(&args.records.buffer);
@@ -726,18 +825,16 @@ kq_result kq_quantized_dot_host(kq_device *device, kq_format lhs_format, kq_form
     }
     args.lhs.view.G = (uint32_t)G;
     args.rhs.view.G = (uint32_t)G;
-    result = create_filled(device, lhs, lhs_bytes, &args.lhs.buffer);
+    host_side host = {.inputs = {lhs, rhs}, .output = results};
+    result = create_some(device, lhs_bytes, &args.lhs.buffer);
     if (result == KQ_OK) {
-        result = create_filled(device, rhs, rhs_bytes, &args.rhs.buffer);
+        result = create_some(device, rhs_bytes, &args.rhs.buffer);
     }
     if (result == KQ_OK) {
-        result = create_filled(device, NULL, result_bytes, &args.result);
+        result = create_some(device, result_bytes, &args.result);
     }
     if (result == KQ_OK) {
-        result = kq_quantized_dot(device, &args);
-    }
-    if (result == KQ_OK) {
-        result = kq_buffer_download(args.result, 0, results, result_bytes);
+        result = quantized_dot(device, &args, &host);
     }
     kq_buffer_destroy(&args.lhs.buffer);
     kq_buffer_destroy(&args.rhs.buffer);

@@ -9,6 +9,9 @@
 // Of which a segment of a buffer is a multiple; a driver may round an allocation up that far.
 enum { VULKAN_SEGMENT_UNIT = 65536 };
 
+// Enough for one submission from host memory: 2 MiB of values, 4.5 MiB of Q4_K records.
+enum { HOST_WORK = 1 << 15 };
+
 // Of a call that was to make *handle. Vulkan leaves that undefined where the call fails; here it is
 // then null, so that what is half made can be destroyed.
 kq_result kq_vulkan_check_made(const kq_vulkan_device *d, const char *call, VkResult result,
@@ -33,7 +36,6 @@ static void vulkan_close(kq_device *device)
     kq_vulkan_device *d = device->self;
     if (d->handle != VK_NULL_HANDLE) {
         kq_vulkan_destroy(&d->pack);
-        kq_vulkan_memory_destroy(d, &d->staging);
         d->vkDestroyDevice(d->handle, NULL);
     }
     kq_vulkan_instance_destroy(&d->instance);
@@ -165,6 +167,7 @@ static kq_result vulkan_open(kq_device *device, uint32_t index, const kq_device_
     uint64_t segment = kq_vulkan_max_buffer_bytes(&d->instance, physical_device);
     segment -= segment % VULKAN_SEGMENT_UNIT;
     device->is_limited = true;
+    device->host_work = device->capacity.work < HOST_WORK ? device->capacity.work : HOST_WORK;
     device->capacity.limits = kq_vulkan_limits(&properties.limits);
     // Heap sizes are no limit: llvmpipe shows 2 GiB and gives more.
     device->capacity.memory_bytes = UINT64_MAX;
@@ -209,46 +212,6 @@ static void vulkan_memory_destroy(kq_device *device, void *m)
     free(m);
 }
 
-static kq_result vulkan_upload(kq_device *device, void *to, uint64_t offset, const void *data,
-                               uint64_t bytes)
-{
-    kq_vulkan_device *d = device->self;
-    const kq_vulkan_memory *m = to;
-    if (m->mapped != NULL) {
-        return kq_vulkan_write_mapped(d, m, offset, data, bytes);
-    }
-    kq_result result = kq_vulkan_need_staging(device);
-    for (uint64_t done = 0; done < bytes && result == KQ_OK; done += d->staging.bytes) {
-        uint64_t part = bytes - done < d->staging.bytes ? bytes - done : d->staging.bytes;
-        result =
-            kq_vulkan_write_mapped(d, &d->staging, 0, (const unsigned char *)data + done, part);
-        if (result == KQ_OK) {
-            result =
-                kq_vulkan_work_copy(device, d->staging.buffer, 0, m->buffer, offset + done, part);
-        }
-    }
-    return result;
-}
-
-static kq_result vulkan_download(kq_device *device, void *from, uint64_t offset, void *data,
-                                 uint64_t bytes)
-{
-    kq_vulkan_device *d = device->self;
-    const kq_vulkan_memory *m = from;
-    if (m->mapped != NULL) {
-        return kq_vulkan_read_mapped(d, m, offset, data, bytes);
-    }
-    kq_result result = kq_vulkan_need_staging(device);
-    for (uint64_t done = 0; done < bytes && result == KQ_OK; done += d->staging.bytes) {
-        uint64_t part = bytes - done < d->staging.bytes ? bytes - done : d->staging.bytes;
-        result = kq_vulkan_work_copy(device, m->buffer, offset + done, d->staging.buffer, 0, part);
-        if (result == KQ_OK) {
-            result = kq_vulkan_read_mapped(d, &d->staging, 0, (unsigned char *)data + done, part);
-        }
-    }
-    return result;
-}
-
 const kq_backend kq_vulkan_backend = {
     .api = KQ_API_VULKAN,
     .name = "vulkan",
@@ -258,12 +221,15 @@ const kq_backend kq_vulkan_backend = {
     .properties = vulkan_properties,
     .memory_create = vulkan_memory_create,
     .memory_destroy = vulkan_memory_destroy,
-    .upload = vulkan_upload,
-    .download = vulkan_download,
+    .upload = kq_vulkan_upload,
+    .download = kq_vulkan_download,
+    .perform = kq_vulkan_perform,
+    .submit = kq_vulkan_submit,
+    .finish = kq_vulkan_finish,
     .work_create = kq_vulkan_work_create,
     .work_destroy = kq_vulkan_work_destroy,
     .record = kq_vulkan_work_record,
     .run = kq_vulkan_work_run,
-    .primitives = kq_vulkan_work_primitives,
-    .self_test = kq_vulkan_work_self_test,
+    .primitives = kq_vulkan_primitives,
+    .self_test = kq_vulkan_self_test,
 };

@@ -57,6 +57,37 @@ typedef struct kq_vulkan_memory {
     bool is_coherent;
 } kq_vulkan_memory;
 
+// What goes with commands that may be under way at the same time as others: one each.
+typedef struct kq_vulkan_lane {
+    VkFence fence;
+    bool is_pending;           // submitted, and not yet waited for
+    kq_vulkan_memory staging;  // both ways, for memory that the host can't reach; made when needed
+    uint64_t staged_bytes;     // of it in use, the first of them by the status
+    kq_status *status;         // set once the commands are done; NULL: there is none
+    const kq_vulkan_memory *read_from;  // what the host gets then; NULL: nothing
+    uint64_t read_offset, read_bytes;
+    void *read_to;
+} kq_vulkan_lane;
+
+typedef struct kq_vulkan_item {
+    VkCommandBuffer commands;
+    VkDescriptorSet set;
+    bool is_quantize;
+} kq_vulkan_item;
+
+typedef struct kq_vulkan_work {
+    VkCommandPool command_pool;
+    VkDescriptorPool descriptor_pool;
+    VkQueryPool times;                   // two an item; null: no time is told
+    kq_vulkan_memory status;             // one a lane; each item presets its own
+    kq_vulkan_memory scratch;            // grows, unless the work is kept
+    kq_vulkan_memory stage;              // made when first needed
+    kq_vulkan_lane lanes[KQ_IN_FLIGHT];  // item i takes number i % KQ_IN_FLIGHT
+    bool is_kept;
+    uint32_t count;
+    kq_vulkan_item items[];
+} kq_vulkan_work;
+
 typedef struct kq_vulkan_device {
 #define KQ_FUNCTION_FIELD(name) PFN_##name name;
     KQ_VULKAN_DEVICE_FUNCTIONS(KQ_FUNCTION_FIELD)
@@ -69,10 +100,11 @@ typedef struct kq_vulkan_device {
     uint32_t caps;  // kq_cap, which are enabled
     kq_vulkan *pack;
     VkPhysicalDeviceMemoryProperties memory_properties;
-    uint64_t atom_bytes;       // nonCoherentAtomSize
-    uint32_t timestamp_bits;   // timestampValidBits of the queue family; 0: it has none
-    float timestamp_period;    // nanoseconds
-    kq_vulkan_memory staging;  // both ways, for memory that the host can't reach; made when needed
+    uint64_t atom_bytes;      // nonCoherentAtomSize
+    uint32_t timestamp_bits;  // timestampValidBits of the queue family; 0: it has none
+    float timestamp_period;   // nanoseconds
+    uint32_t turn;            // the item of the device's own work whose turn it is,
+    bool is_open;             // and whether it is being recorded
     const kq_errors *errors;
 } kq_vulkan_device;
 
@@ -96,12 +128,9 @@ kq_result kq_vulkan_write_mapped(const kq_vulkan_device *d, const kq_vulkan_memo
 kq_result kq_vulkan_read_mapped(const kq_vulkan_device *d, const kq_vulkan_memory *m,
                                 uint64_t offset, void *data, uint64_t bytes);
 
-// Makes d->staging, if there is none yet.
-kq_result kq_vulkan_need_staging(const kq_device *device);
-
 // --- vulkan_work.c
 
-kq_result kq_vulkan_work_create(kq_device *device, bool is_timed, uint32_t count,
+kq_result kq_vulkan_work_create(kq_device *device, bool is_kept, uint32_t count,
                                 uint64_t scratch_bytes, void **work);
 void kq_vulkan_work_destroy(kq_device *device, void *work);
 kq_result kq_vulkan_work_record(kq_device *device, void *work, uint32_t index,
@@ -109,10 +138,35 @@ kq_result kq_vulkan_work_record(kq_device *device, void *work, uint32_t index,
 kq_result kq_vulkan_work_run(kq_device *device, void *work, uint32_t index, kq_status *status,
                              uint64_t *nanoseconds);
 
-// These take the device's own work for a submission.
-kq_result kq_vulkan_work_copy(kq_device *device, VkBuffer from, uint64_t from_offset, VkBuffer to,
-                              uint64_t to_offset, uint64_t bytes);
-kq_result kq_vulkan_work_primitives(kq_device *device, void *memory, uint32_t count);
-kq_result kq_vulkan_work_self_test(kq_device *device, void *memory);
+// Makes the staging of an item's lane, if there is none yet.
+kq_result kq_vulkan_need_staging(kq_device *device, kq_vulkan_work *w, uint32_t index);
+
+// An item's commands: their begin, what is between, their end.
+kq_result kq_vulkan_begin(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index);
+kq_result kq_vulkan_add_piece(kq_device *device, kq_vulkan_work *w, uint32_t index,
+                              const kq_operation *operation, const kq_piece *piece);
+kq_result kq_vulkan_end(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index);
+
+// Everything that was written before is there for everything that follows.
+void kq_vulkan_barrier(const kq_vulkan_device *d, VkCommandBuffer commands);
+
+// Starts an item whose lane is not pending.
+kq_result kq_vulkan_start(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index);
+
+// Sleeps until what is pending in the item's lane is done, and gives the host what it is to get.
+kq_result kq_vulkan_wait(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index);
+
+// --- vulkan_turns.c: as in kq_backend
+
+kq_result kq_vulkan_upload(kq_device *device, void *to, uint64_t offset, const void *data,
+                           uint64_t bytes);
+kq_result kq_vulkan_download(kq_device *device, void *from, uint64_t offset, void *data,
+                             uint64_t bytes);
+kq_result kq_vulkan_perform(kq_device *device, const kq_operation *operation, const kq_piece *piece,
+                            kq_status *status);
+kq_result kq_vulkan_submit(kq_device *device);
+kq_result kq_vulkan_finish(kq_device *device, kq_result so_far);
+kq_result kq_vulkan_primitives(kq_device *device, void *memory, uint32_t count);
+kq_result kq_vulkan_self_test(kq_device *device, void *memory);
 
 #endif

@@ -3,14 +3,11 @@
 
 #include <string.h>
 
-enum { STAGING_BYTES = 16 << 20 };
-
 enum { PREFERENCE_COUNT = 3 };
 
 static const VkMemoryPropertyFlags preferences[][PREFERENCE_COUNT] = {
     // The host reaches memory of integrated GPUs and software, where it costs nothing. Elsewhere
-    // data
-    // is staged, for reading across a bus uncached is 40 times slower.
+    // data is staged, for reading across a bus uncached is 40 times slower.
     [KQ_VULKAN_ON_DEVICE] =
         {
             VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT | VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT |
@@ -59,7 +56,6 @@ kq_result kq_vulkan_memory_create(kq_vulkan_device *d, uint64_t bytes, kq_vulkan
                                   kq_vulkan_memory *m)
 {
     memset(m, 0, sizeof *m);
-    m->bytes = bytes;
     VkBufferCreateInfo info = {
         .sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO,
         .size = bytes,
@@ -93,8 +89,9 @@ kq_result kq_vulkan_memory_create(kq_vulkan_device *d, uint64_t bytes, kq_vulkan
                                  d->vkBindBufferMemory(d->handle, m->buffer, m->handle, 0));
     }
     // Mapped for its lifetime; but a window into a discrete GPU's memory, which is not cached, is
-    // left alone.
-    bool wanted = use == KQ_VULKAN_FOR_STAGING || (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
+    // left alone where staging can do better.
+    bool wanted = (flags & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0 ||
+                  type == choose_memory_type(d, requirements.memoryTypeBits, KQ_VULKAN_FOR_STAGING);
     if (result == KQ_OK && wanted && (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) != 0) {
         void *mapped = NULL;
         result =
@@ -105,6 +102,7 @@ kq_result kq_vulkan_memory_create(kq_vulkan_device *d, uint64_t bytes, kq_vulkan
     if (result != KQ_OK) {
         goto fail;
     }
+    m->bytes = bytes;
     m->allocated_bytes = requirements.size;
     m->is_coherent = (flags & VK_MEMORY_PROPERTY_HOST_COHERENT_BIT) != 0;
     return KQ_OK;
@@ -162,14 +160,4 @@ kq_result kq_vulkan_read_mapped(const kq_vulkan_device *d, const kq_vulkan_memor
         memcpy(data, m->mapped + offset, (size_t)bytes);
     }
     return result;
-}
-
-kq_result kq_vulkan_need_staging(const kq_device *device)
-{
-    kq_vulkan_device *d = device->self;
-    uint64_t most = device->capacity.segment_bytes;
-    return d->staging.mapped != NULL
-               ? KQ_OK
-               : kq_vulkan_memory_create(d, most < STAGING_BYTES ? most : STAGING_BYTES,
-                                         KQ_VULKAN_FOR_STAGING, &d->staging);
 }

@@ -1,37 +1,24 @@
-// Work of level 3 on Vulkan: pieces in command buffers of their own, which are submitted one at a
-// time, and waited for.
+// Work of level 3 on Vulkan: pieces in command buffers of their own, which are submitted and waited
+// for.
 #include "device_vulkan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct item {
-    VkCommandBuffer commands;
-    VkDescriptorSet set;
-    bool is_quantize;
-} item;
-
-typedef struct vulkan_work {
-    VkCommandPool command_pool;
-    VkDescriptorPool descriptor_pool;
-    VkFence fence;
-    VkQueryPool times;         // two an item; null: no time is told
-    kq_vulkan_memory status;   // each item presets it
-    kq_vulkan_memory scratch;  // grows, unless the work is kept
-    kq_vulkan_memory stage;    // made when first needed
-    bool is_kept;
-    uint32_t count;
-    item items[];
-} vulkan_work;
+// Of a lane's staging. All lanes of a device have half of the 32 MiB that it may take beside
+// buffers.
+enum { STAGING_BYTES = (16 << 20) / KQ_IN_FLIGHT };
 
 // --- What it owns
 
-static kq_result create_pools(kq_vulkan_device *d, vulkan_work *w)
+static kq_result create_pools(kq_vulkan_device *d, kq_vulkan_work *w)
 {
     uint32_t sets = w->count > 0 ? w->count : 1;  // Vulkan has no empty pools
     VkCommandPoolCreateInfo command_pool = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO,
-        .flags = w->is_kept ? 0 : VK_COMMAND_POOL_CREATE_TRANSIENT_BIT,
+        .flags = w->is_kept ? 0
+                            : VK_COMMAND_POOL_CREATE_TRANSIENT_BIT |
+                                  VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT,
         .queueFamilyIndex = d->queue_family,
     };
     VkFenceCreateInfo fence = {.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
@@ -51,10 +38,11 @@ static kq_result create_pools(kq_vulkan_device *d, vulkan_work *w)
         d, "vkCreateCommandPool",
         d->vkCreateCommandPool(d->handle, &command_pool, NULL, &w->command_pool), &w->command_pool,
         sizeof w->command_pool);
-    if (result == KQ_OK) {
+    for (uint32_t i = 0; i < KQ_IN_FLIGHT && result == KQ_OK; i++) {
+        VkFence *made = &w->lanes[i].fence;
         result = kq_vulkan_check_made(d, "vkCreateFence",
-                                      d->vkCreateFence(d->handle, &fence, NULL, &w->fence),
-                                      &w->fence, sizeof w->fence);
+                                      d->vkCreateFence(d->handle, &fence, NULL, made), made,
+                                      sizeof *made);
     }
     if (result == KQ_OK) {
         result = kq_vulkan_check_made(
@@ -70,7 +58,7 @@ static kq_result create_pools(kq_vulkan_device *d, vulkan_work *w)
     return result;
 }
 
-static kq_result allocate_item(kq_vulkan_device *d, const vulkan_work *w, item *item)
+static kq_result allocate_item(kq_vulkan_device *d, const kq_vulkan_work *w, kq_vulkan_item *item)
 {
     VkDescriptorSetLayout layout = kq_vulkan_set_layout(d->pack);
     VkCommandBufferAllocateInfo commands = {
@@ -98,7 +86,7 @@ kq_result kq_vulkan_work_create(kq_device *device, bool is_kept, uint32_t count,
                                 uint64_t scratch_bytes, void **work)
 {
     kq_vulkan_device *d = device->self;
-    vulkan_work *w = calloc(1, sizeof *w + (size_t)count * sizeof w->items[0]);
+    kq_vulkan_work *w = calloc(1, sizeof *w + (size_t)count * sizeof w->items[0]);
     *work = NULL;
     if (w == NULL) {
         return kq_fail(d->errors, KQ_ERROR_MEMORY, "out of host memory for work");
@@ -110,7 +98,8 @@ kq_result kq_vulkan_work_create(kq_device *device, bool is_kept, uint32_t count,
         result = allocate_item(d, w, &w->items[i]);
     }
     if (result == KQ_OK) {
-        result = kq_vulkan_memory_create(d, sizeof(kq_status), KQ_VULKAN_ON_DEVICE, &w->status);
+        result = kq_vulkan_memory_create(d, KQ_IN_FLIGHT * sizeof(kq_status), KQ_VULKAN_ON_DEVICE,
+                                         &w->status);
     }
     if (result == KQ_OK && scratch_bytes > 0) {
         result = kq_vulkan_memory_create(d, scratch_bytes, KQ_VULKAN_ON_DEVICE, &w->scratch);
@@ -126,7 +115,7 @@ kq_result kq_vulkan_work_create(kq_device *device, bool is_kept, uint32_t count,
 void kq_vulkan_work_destroy(kq_device *device, void *work)
 {
     kq_vulkan_device *d = device->self;
-    vulkan_work *w = work;
+    kq_vulkan_work *w = work;
     if (w == NULL) {
         return;
     }
@@ -136,11 +125,14 @@ void kq_vulkan_work_destroy(kq_device *device, void *work)
     d->vkDestroyQueryPool(d->handle, w->times, NULL);
     d->vkDestroyDescriptorPool(d->handle, w->descriptor_pool, NULL);
     d->vkDestroyCommandPool(d->handle, w->command_pool, NULL);
-    d->vkDestroyFence(d->handle, w->fence, NULL);
+    for (uint32_t i = 0; i < KQ_IN_FLIGHT; i++) {
+        kq_vulkan_memory_destroy(d, &w->lanes[i].staging);
+        d->vkDestroyFence(d->handle, w->lanes[i].fence, NULL);
+    }
     free(w);
 }
 
-static kq_result need_stage(const kq_device *device, const kq_piece *piece, vulkan_work *w)
+static kq_result need_stage(const kq_device *device, const kq_piece *piece, kq_vulkan_work *w)
 {
     bool is_needed = piece->is_staged[0] || piece->is_staged[1] || piece->is_staged[2];
     return is_needed && w->stage.buffer == VK_NULL_HANDLE
@@ -150,19 +142,37 @@ static kq_result need_stage(const kq_device *device, const kq_piece *piece, vulk
                : KQ_OK;
 }
 
-static kq_result need_scratch(kq_vulkan_device *d, uint64_t bytes, vulkan_work *w)
+static kq_result need_scratch(kq_vulkan_device *d, uint64_t bytes, kq_vulkan_work *w)
 {
+    kq_result result = KQ_OK;
     if (bytes <= w->scratch.bytes) {
         return KQ_OK;
+    }
+    for (uint32_t i = 0; i < KQ_IN_FLIGHT && result == KQ_OK; i++) {
+        result = kq_vulkan_wait(d, w, i);
+    }
+    if (result != KQ_OK) {
+        return result;
     }
     kq_vulkan_memory_destroy(d, &w->scratch);
     return kq_vulkan_memory_create(d, bytes, KQ_VULKAN_ON_DEVICE, &w->scratch);
 }
 
+// That of kept work is for the status alone.
+kq_result kq_vulkan_need_staging(kq_device *device, kq_vulkan_work *w, uint32_t index)
+{
+    kq_vulkan_memory *staging = &w->lanes[index % KQ_IN_FLIGHT].staging;
+    uint64_t most = device->capacity.segment_bytes;
+    uint64_t bytes = w->is_kept ? sizeof(kq_status) : STAGING_BYTES;
+    return staging->mapped != NULL
+               ? KQ_OK
+               : kq_vulkan_memory_create(device->self, most < bytes ? most : bytes,
+                                         KQ_VULKAN_FOR_STAGING, staging);
+}
+
 // --- Recording
 
-// Everything that was written before is there for everything that follows.
-static void barrier(const kq_vulkan_device *d, VkCommandBuffer commands)
+void kq_vulkan_barrier(const kq_vulkan_device *d, VkCommandBuffer commands)
 {
     VkMemoryBarrier all = {
         .sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER,
@@ -178,26 +188,19 @@ static void barrier(const kq_vulkan_device *d, VkCommandBuffer commands)
 }
 
 // In work that isn't kept it takes the place of what was recorded before.
-static kq_result begin(kq_vulkan_device *d, vulkan_work *w, uint32_t index)
+kq_result kq_vulkan_begin(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index)
 {
     VkCommandBuffer commands = w->items[index].commands;
     VkCommandBufferBeginInfo info = {
         .sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO,
         .flags = w->is_kept ? 0 : VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT,
     };
-    kq_result result = KQ_OK;
-    if (!w->is_kept) {
-        result = kq_vulkan_check(d->errors, "vkResetCommandPool",
-                                 d->vkResetCommandPool(d->handle, w->command_pool, 0));
-    }
-    if (result == KQ_OK) {
-        result = kq_vulkan_check(d->errors, "vkBeginCommandBuffer",
-                                 d->vkBeginCommandBuffer(commands, &info));
-    }
+    kq_result result = kq_vulkan_check(d->errors, "vkBeginCommandBuffer",
+                                       d->vkBeginCommandBuffer(commands, &info));
     if (result != KQ_OK) {
         return result;
     }
-    barrier(d, commands);
+    kq_vulkan_barrier(d, commands);
     if (w->times != VK_NULL_HANDLE) {
         d->vkCmdResetQueryPool(commands, w->times, 2 * index, 2);
         d->vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_TOP_OF_PIPE_BIT, w->times, 2 * index);
@@ -205,14 +208,14 @@ static kq_result begin(kq_vulkan_device *d, vulkan_work *w, uint32_t index)
     return KQ_OK;
 }
 
-static kq_result end(kq_vulkan_device *d, vulkan_work *w, uint32_t index)
+kq_result kq_vulkan_end(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index)
 {
     VkCommandBuffer commands = w->items[index].commands;
     if (w->times != VK_NULL_HANDLE) {
         d->vkCmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, w->times,
                                2 * index + 1);
     }
-    barrier(d, commands);
+    kq_vulkan_barrier(d, commands);
     return kq_vulkan_check(d->errors, "vkEndCommandBuffer", d->vkEndCommandBuffer(commands));
 }
 
@@ -237,7 +240,7 @@ static void copy_runs(const kq_vulkan_device *d, const kq_operation *operation,
 }
 
 static kq_vulkan_view view_of(const kq_operation *operation, const kq_piece *piece, int role,
-                              vulkan_work *w)
+                              kq_vulkan_work *w)
 {
     const kq_vulkan_memory *m = kq_piece_memory(operation, piece, role, &w->stage);
     return (kq_vulkan_view){
@@ -247,46 +250,51 @@ static kq_vulkan_view view_of(const kq_operation *operation, const kq_piece *pie
     };
 }
 
-static kq_result record_quantize(kq_device *device, const kq_operation *operation,
-                                 const kq_piece *piece, uint32_t index, vulkan_work *w)
+static uint64_t status_offset(uint32_t index)
+{
+    return index % KQ_IN_FLIGHT * sizeof(kq_status);
+}
+
+static kq_result add_quantize(kq_device *device, const kq_operation *operation,
+                              const kq_piece *piece, uint32_t index, kq_vulkan_work *w)
 {
     static const kq_status preset = KQ_STATUS_PRESET;
     kq_vulkan_device *d = device->self;
-    const item *item = &w->items[index];
+    const kq_vulkan_item *item = &w->items[index];
     kq_vulkan_quantize op = {
         .format = operation->format,
         .values = view_of(operation, piece, KQ_VALUES, w),
         .records = view_of(operation, piece, KQ_RECORDS, w),
-        .status = {w->status.buffer, w->status.bytes, 0},
+        .status = {w->status.buffer, w->status.bytes, status_offset(index)},
     };
-    kq_result result = w->status.mapped == NULL ? kq_vulkan_need_staging(device) : KQ_OK;
+    kq_result result = w->status.mapped == NULL ? kq_vulkan_need_staging(device, w, index) : KQ_OK;
     result = result != KQ_OK ? result : kq_vulkan_quantize_write_set(d->pack, &op, item->set);
-    result = result != KQ_OK ? result : begin(d, w, index);
     if (result != KQ_OK) {
         return result;
     }
     copy_runs(d, operation, piece, KQ_VALUES, true, w->stage.buffer, item->commands);
-    d->vkCmdUpdateBuffer(item->commands, w->status.buffer, 0, sizeof preset,
+    d->vkCmdUpdateBuffer(item->commands, w->status.buffer, op.status.offset, sizeof preset,
                          (const uint32_t *)(const void *)&preset);
-    barrier(d, item->commands);
+    kq_vulkan_barrier(d, item->commands);
     result = kq_vulkan_quantize_record(d->pack, &op, item->set, item->commands);
     if (result != KQ_OK) {
         return result;
     }
-    barrier(d, item->commands);
+    kq_vulkan_barrier(d, item->commands);
     copy_runs(d, operation, piece, KQ_RECORDS, false, w->stage.buffer, item->commands);
     if (w->status.mapped == NULL) {
-        VkBufferCopy region = {.size = sizeof(kq_status)};
-        d->vkCmdCopyBuffer(item->commands, w->status.buffer, d->staging.buffer, 1, &region);
+        VkBufferCopy region = {.srcOffset = op.status.offset, .size = sizeof(kq_status)};
+        d->vkCmdCopyBuffer(item->commands, w->status.buffer,
+                           w->lanes[index % KQ_IN_FLIGHT].staging.buffer, 1, &region);
     }
-    return end(d, w, index);
+    return KQ_OK;
 }
 
-static kq_result record_dot(kq_device *device, const kq_operation *operation, const kq_piece *piece,
-                            uint32_t index, vulkan_work *w)
+static kq_result add_dot(kq_device *device, const kq_operation *operation, const kq_piece *piece,
+                         uint32_t index, kq_vulkan_work *w)
 {
     kq_vulkan_device *d = device->self;
-    const item *item = &w->items[index];
+    const kq_vulkan_item *item = &w->items[index];
     const kq_repeat repeat = kq_piece_repeat(piece);
     const kq_vulkan_memory *to = kq_piece_memory(operation, piece, KQ_RESULT, &w->stage);
     kq_vulkan_quantized_dot op = {
@@ -302,85 +310,109 @@ static kq_result record_dot(kq_device *device, const kq_operation *operation, co
         .part = &piece->shape.part,
     };
     kq_result result = kq_vulkan_quantized_dot_write_set(d->pack, &op, item->set);
-    result = result != KQ_OK ? result : begin(d, w, index);
     if (result != KQ_OK) {
         return result;
     }
     copy_runs(d, operation, piece, KQ_LHS, true, w->stage.buffer, item->commands);
     copy_runs(d, operation, piece, KQ_RHS, true, w->stage.buffer, item->commands);
     if (piece->is_staged[KQ_LHS] || piece->is_staged[KQ_RHS]) {
-        barrier(d, item->commands);
+        kq_vulkan_barrier(d, item->commands);
     }
     result = kq_vulkan_quantized_dot_record(d->pack, &op, item->set, item->commands);
     if (result != KQ_OK) {
         return result;
     }
     if (piece->is_staged[KQ_RESULT]) {
-        barrier(d, item->commands);
+        kq_vulkan_barrier(d, item->commands);
         copy_runs(d, operation, piece, KQ_RESULT, false, w->stage.buffer, item->commands);
     }
-    return end(d, w, index);
+    return KQ_OK;
 }
 
-static kq_result record_bandwidth(kq_device *device, const kq_operation *operation,
-                                  const kq_piece *piece, uint32_t index, vulkan_work *w)
+static kq_result add_bandwidth(kq_device *device, const kq_operation *operation,
+                               const kq_piece *piece, uint32_t index, kq_vulkan_work *w)
 {
     kq_vulkan_device *d = device->self;
-    const item *item = &w->items[index];
+    const kq_vulkan_item *item = &w->items[index];
     const kq_transfer transfer = kq_piece_transfer(operation, piece);
     const kq_vulkan_memory *from = kq_piece_memory(operation, piece, KQ_FROM, NULL);
     const kq_vulkan_memory *to = kq_piece_memory(operation, piece, KQ_TO, NULL);
-    kq_result result = begin(d, w, index);
-    if (result == KQ_OK) {
-        result = kq_vulkan_bandwidth_record(d->pack, from->buffer, to->buffer, &transfer, item->set,
-                                            item->commands);
-    }
-    return result != KQ_OK ? result : end(d, w, index);
+    return kq_vulkan_bandwidth_record(d->pack, from->buffer, to->buffer, &transfer, item->set,
+                                      item->commands);
 }
 
-kq_result kq_vulkan_work_record(kq_device *device, void *work, uint32_t index,
-                                const kq_operation *operation, const kq_piece *piece)
+kq_result kq_vulkan_add_piece(kq_device *device, kq_vulkan_work *w, uint32_t index,
+                              const kq_operation *operation, const kq_piece *piece)
 {
-    vulkan_work *w = work;
     w->items[index].is_quantize = operation->op == KQ_OP_QUANTIZE;
     kq_result result = need_stage(device, piece, w);
     result = result != KQ_OK ? result : need_scratch(device->self, piece->needs.scratch_bytes, w);
     if (result != KQ_OK) {
         return result;
     }
-    return operation->op == KQ_OP_QUANTIZE    ? record_quantize(device, operation, piece, index, w)
-           : operation->op == KQ_OP_SELF_TEST ? record_bandwidth(device, operation, piece, index, w)
-                                              : record_dot(device, operation, piece, index, w);
+    return operation->op == KQ_OP_QUANTIZE    ? add_quantize(device, operation, piece, index, w)
+           : operation->op == KQ_OP_SELF_TEST ? add_bandwidth(device, operation, piece, index, w)
+                                              : add_dot(device, operation, piece, index, w);
+}
+
+kq_result kq_vulkan_work_record(kq_device *device, void *work, uint32_t index,
+                                const kq_operation *operation, const kq_piece *piece)
+{
+    kq_vulkan_work *w = work;
+    kq_result result = kq_vulkan_begin(device->self, w, index);
+    result = result != KQ_OK ? result : kq_vulkan_add_piece(device, w, index, operation, piece);
+    return result != KQ_OK ? result : kq_vulkan_end(device->self, w, index);
 }
 
 // --- Running
 
-// Sleeps until it is done.
-static kq_result submit(kq_vulkan_device *d, vulkan_work *w, uint32_t index)
+kq_result kq_vulkan_start(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index)
 {
+    kq_vulkan_lane *lane = &w->lanes[index % KQ_IN_FLIGHT];
     VkSubmitInfo info = {
         .sType = VK_STRUCTURE_TYPE_SUBMIT_INFO,
         .commandBufferCount = 1,
         .pCommandBuffers = &w->items[index].commands,
     };
     kq_result result =
-        kq_vulkan_check(d->errors, "vkResetFences", d->vkResetFences(d->handle, 1, &w->fence));
+        kq_vulkan_check(d->errors, "vkResetFences", d->vkResetFences(d->handle, 1, &lane->fence));
     if (result == KQ_OK) {
         result = kq_vulkan_check(d->errors, "vkQueueSubmit",
-                                 d->vkQueueSubmit(d->queue, 1, &info, w->fence));
+                                 d->vkQueueSubmit(d->queue, 1, &info, lane->fence));
     }
-    if (result == KQ_OK) {
-        result = kq_vulkan_check(d->errors, "vkWaitForFences",
-                                 d->vkWaitForFences(d->handle, 1, &w->fence, VK_TRUE, UINT64_MAX));
-        if (result != KQ_OK) {
-            // Nothing may be pending when the caller goes on to destroy things.
-            d->vkDeviceWaitIdle(d->handle);
-        }
+    lane->is_pending = result == KQ_OK;
+    return result;
+}
+
+kq_result kq_vulkan_wait(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index)
+{
+    kq_vulkan_lane *lane = &w->lanes[index % KQ_IN_FLIGHT];
+    bool is_mapped = w->status.mapped != NULL;
+    if (!lane->is_pending) {
+        return KQ_OK;
+    }
+    kq_result result =
+        kq_vulkan_check(d->errors, "vkWaitForFences",
+                        d->vkWaitForFences(d->handle, 1, &lane->fence, VK_TRUE, UINT64_MAX));
+    lane->is_pending = false;
+    if (result != KQ_OK) {
+        // Nothing may be pending when the caller goes on to destroy things.
+        d->vkDeviceWaitIdle(d->handle);
+        return result;
+    }
+    if (lane->status != NULL) {
+        result = kq_vulkan_read_mapped(d, is_mapped ? &w->status : &lane->staging,
+                                       is_mapped ? status_offset(index) : 0, lane->status,
+                                       sizeof *lane->status);
+    }
+    if (result == KQ_OK && lane->read_from != NULL) {
+        result = kq_vulkan_read_mapped(d, lane->read_from, lane->read_offset, lane->read_to,
+                                       lane->read_bytes);
     }
     return result;
 }
 
-static kq_result read_time(const kq_vulkan_device *d, const vulkan_work *w, uint32_t index,
+static kq_result read_time(const kq_vulkan_device *d, const kq_vulkan_work *w, uint32_t index,
                            uint64_t *nanoseconds)
 {
     uint64_t ticks[2] = {0, 0};
@@ -397,64 +429,11 @@ kq_result kq_vulkan_work_run(kq_device *device, void *work, uint32_t index, kq_s
                              uint64_t *nanoseconds)
 {
     kq_vulkan_device *d = device->self;
-    vulkan_work *w = work;
-    const kq_vulkan_memory *readable = w->status.mapped != NULL ? &w->status : &d->staging;
+    kq_vulkan_work *w = work;
     *nanoseconds = 0;
-    kq_result result = submit(d, w, index);
-    if (result == KQ_OK && w->times != VK_NULL_HANDLE) {
-        result = read_time(d, w, index, nanoseconds);
-    }
-    return result != KQ_OK || !w->items[index].is_quantize
-               ? result
-               : kq_vulkan_read_mapped(d, readable, 0, status, sizeof *status);
-}
-
-// --- Other submissions
-
-static kq_result end_and_submit(kq_vulkan_device *d, vulkan_work *w)
-{
-    kq_result result = end(d, w, 0);
-    return result != KQ_OK ? result : submit(d, w, 0);
-}
-
-kq_result kq_vulkan_work_copy(kq_device *device, VkBuffer from, uint64_t from_offset, VkBuffer to,
-                              uint64_t to_offset, uint64_t bytes)
-{
-    kq_vulkan_device *d = device->self;
-    vulkan_work *w = device->work;
-    kq_result result = begin(d, w, 0);
-    if (result != KQ_OK) {
-        return result;
-    }
-    VkBufferCopy region = {.srcOffset = from_offset, .dstOffset = to_offset, .size = bytes};
-    d->vkCmdCopyBuffer(w->items[0].commands, from, to, 1, &region);
-    return end_and_submit(d, w);
-}
-
-kq_result kq_vulkan_work_primitives(kq_device *device, void *memory, uint32_t count)
-{
-    kq_vulkan_device *d = device->self;
-    vulkan_work *w = device->work;
-    const kq_vulkan_memory *m = memory;
-    kq_result result = begin(d, w, 0);
-    if (result == KQ_OK) {
-        result = kq_vulkan_primitives_record(d->pack, m->buffer, count, w->items[0].set,
-                                             w->items[0].commands);
-    }
-    return result != KQ_OK ? result : end_and_submit(d, w);
-}
-
-kq_result kq_vulkan_work_self_test(kq_device *device, void *memory)
-{
-    kq_vulkan_device *d = device->self;
-    vulkan_work *w = device->work;
-    const item *item = &w->items[0];
-    const kq_vulkan_memory *m = memory;
-    const kq_vulkan_range range = {m->buffer, m->bytes, 0};
-    kq_result result = kq_vulkan_self_test_write_set(d->pack, &range, item->set);
-    result = result != KQ_OK ? result : begin(d, w, 0);
-    if (result == KQ_OK) {
-        result = kq_vulkan_self_test_record(d->pack, &range, item->set, item->commands);
-    }
-    return result != KQ_OK ? result : end_and_submit(d, w);
+    w->lanes[index % KQ_IN_FLIGHT].status = w->items[index].is_quantize ? status : NULL;
+    kq_result result = kq_vulkan_start(d, w, index);
+    result = result != KQ_OK ? result : kq_vulkan_wait(d, w, index);
+    return result != KQ_OK || w->times == VK_NULL_HANDLE ? result
+                                                         : read_time(d, w, index, nanoseconds);
 }

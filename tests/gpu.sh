@@ -3,10 +3,10 @@
 #
 # usage: sh tests/gpu.sh [--level=quick|full] DEVICE FOLDER
 #
-# Builds kquant where it isn't, and leaves in FOLDER check.json, bench.json and matrix.html, which puts
-# the device beside the reference. DEVICE is as for kquant check. A script that is cut off leaves
-# reports that say so; the same command goes on from there. --level=quick leaves out most of the cases
-# and all but one shape of dots. Exit: the worst of the commands'.
+# Builds kquant where it isn't, and leaves in FOLDER check.json, bench.json, roofline.svg and
+# matrix.html, which puts the device beside the reference. DEVICE is as for kquant check. A script that
+# is cut off leaves reports that say so; the same command goes on from there. --level=quick leaves out
+# most of the cases and all but one shape of dots. Exit: the worst of the commands'.
 set -eu
 
 level=full
@@ -40,6 +40,6 @@ run()
 run check --device="$device" --level="$level" --against=reference --json="$folder/check.json" --resume
 shapes='*'
 [ "$level" = full ] || shapes='dots-4096-of-16-*'
-run bench --device="$device" --filter="$shapes" --json="$folder/bench.json"
+run bench --device="$device" --filter="$shapes" --json="$folder/bench.json" --plot="$folder/roofline.svg"
 run report "$folder/check.json" --output="$folder/matrix.html"
 exit "$worst"

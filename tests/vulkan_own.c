@@ -36,6 +36,7 @@ kq_result try_to_open(fixture *f)
     return kq_device_create(
         &(kq_device_params){
             .device = "vulkan:0",
+            .work = f->work,
             .lookup = wrapped_vulkan_lookup(&f->wrapped),
             .errors = report_errors(&f->report),
         },

@@ -7,6 +7,7 @@
 
 typedef struct fixture {
     wrapped_vulkan shown;  // what each device of the test shows
+    uint64_t work;         // of kq_device_params
     const vectors *vectors;
     wrapped_vulkan wrapped;
     report report;

@@ -18,7 +18,7 @@ const char *const wrapped_layout_names[WRAPPED_LAYOUT_COUNT] = {
     "no_cached",           "rebar",
 };
 
-static const char *const kind_names[WRAPPED_VULKAN_KIND_COUNT] = {
+const char *const wrapped_kind_names[WRAPPED_VULKAN_KIND_COUNT] = {
     "instance",   "device",          "buffer",         "memory",          "fence",
     "query pool", "command pool",    "command buffer", "descriptor pool", "descriptor set",
     "set layout", "pipeline layout", "pipeline cache", "shader module",   "pipeline",
@@ -90,7 +90,7 @@ wrapped_vulkan_object *wrapped_find(wrapped_vulkan_kind kind, uint64_t handle)
         }
     }
     if (handle != 0) {
-        wrapped_violate("0x%llX is no %s", (unsigned long long)handle, kind_names[kind]);
+        wrapped_violate("0x%llX is no %s", (unsigned long long)handle, wrapped_kind_names[kind]);
     }
     return NULL;
 }
@@ -138,11 +138,12 @@ void wrapped_drop(wrapped_vulkan_kind kind, uint64_t handle, const VkAllocationC
     }
     if (dropped->has_allocator != (allocator != NULL)) {
         wrapped_violate("a %s was created with one allocator and destroyed with another",
-                        kind_names[kind]);
+                        wrapped_kind_names[kind]);
     }
     for (wrapped_vulkan_object *o = wrapped.now->objects, *next; o != NULL; o = next) {
         next = o->next;
         if (is_from_pool(o, kind, handle)) {
+            wrapped_check_idle(o->kind, o->handle, "a call that destroys its pool");
             remove_object(o);
         }
     }
@@ -553,6 +554,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkCreateDevice(VkPhysicalDevice ph
         lower(&properties);
         wrapped.now->limits = properties.limits;
         memset(wrapped.now->is_hidden, 0, sizeof wrapped.now->is_hidden);
+        wrapped.now->pending_count = 0;
         wrapped.now->written_count = 0;
     }
     return result;
@@ -566,49 +568,11 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkDestroyDevice(VkDevice device,
         if (kind != WRAPPED_VULKAN_INSTANCE && kind != WRAPPED_VULKAN_DEVICE &&
             wrapped.now->live[kind] != 0 && wrapped.now->live[WRAPPED_VULKAN_DEVICE] == 1) {
             wrapped_violate("a device is destroyed before %d objects of it, each a %s",
-                            wrapped.now->live[kind], kind_names[kind]);
+                            wrapped.now->live[kind], wrapped_kind_names[kind]);
         }
     }
     wrapped.vkDestroyDevice(device, allocator);
     wrapped_drop(WRAPPED_VULKAN_DEVICE, (uint64_t)(uintptr_t)device, allocator);
-}
-
-static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkDeviceWaitIdle(VkDevice device)
-{
-    VkResult result = wrapped_enter("vkDeviceWaitIdle");
-    return result != VK_SUCCESS ? result : wrapped.vkDeviceWaitIdle(device);
-}
-
-static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkQueueWaitIdle(VkQueue queue)
-{
-    VkResult result = wrapped_enter("vkQueueWaitIdle");
-    return result != VK_SUCCESS ? result : wrapped.vkQueueWaitIdle(queue);
-}
-
-WRAPPED_CREATE(Fence, FENCE)
-WRAPPED_DESTROY(Fence, FENCE)
-
-static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkResetFences(VkDevice device, uint32_t count,
-                                                            const VkFence *fences)
-{
-    VkResult result = wrapped_enter("vkResetFences");
-    return result != VK_SUCCESS ? result : wrapped.vkResetFences(device, count, fences);
-}
-
-static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkGetFenceStatus(VkDevice device, VkFence fence)
-{
-    VkResult result = wrapped_enter("vkGetFenceStatus");
-    return result != VK_SUCCESS ? result : wrapped.vkGetFenceStatus(device, fence);
-}
-
-static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkWaitForFences(VkDevice device, uint32_t count,
-                                                              const VkFence *fences, VkBool32 all,
-                                                              uint64_t timeout)
-{
-    VkResult result = wrapped_enter("vkWaitForFences");
-    wrapped.now->counts.short_waits += timeout != UINT64_MAX;
-    return result != VK_SUCCESS ? result
-                                : wrapped.vkWaitForFences(device, count, fences, all, timeout);
 }
 
 // --- Pipelines
@@ -751,13 +715,6 @@ static const wrapped_entry entries[] = {
     WRAPPED_ENTRY(vkGetDeviceProcAddr),
     WRAPPED_ENTRY(vkCreateDevice),
     WRAPPED_ENTRY(vkDestroyDevice),
-    WRAPPED_ENTRY(vkDeviceWaitIdle),
-    WRAPPED_ENTRY(vkQueueWaitIdle),
-    WRAPPED_ENTRY(vkCreateFence),
-    WRAPPED_ENTRY(vkDestroyFence),
-    WRAPPED_ENTRY(vkResetFences),
-    WRAPPED_ENTRY(vkGetFenceStatus),
-    WRAPPED_ENTRY(vkWaitForFences),
     WRAPPED_ENTRY(vkCreatePipelineCache),
     WRAPPED_ENTRY(vkDestroyPipelineCache),
     WRAPPED_ENTRY(vkCreateShaderModule),
@@ -777,7 +734,8 @@ static const char *const passed[] = {
 
 static PFN_vkVoidFunction find_entry(const char *name)
 {
-    const wrapped_entry *const lists[] = {entries, wrapped_work_entries, wrapped_least_entries};
+    const wrapped_entry *const lists[] = {entries, wrapped_work_entries, wrapped_queue_entries,
+                                          wrapped_least_entries};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
         for (const wrapped_entry *entry = lists[i]; entry->name != NULL; entry++) {
             if (strcmp(entry->name, name) == 0) {

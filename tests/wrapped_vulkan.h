@@ -85,10 +85,25 @@ typedef struct wrapped_vulkan_counts {
     uint64_t flushed_bytes, invalidated_bytes;
     unsigned allocations[WRAPPED_TYPE_CAPACITY];  // by memory type, as shown
     unsigned maps[WRAPPED_TYPE_CAPACITY];
-    unsigned short_waits;  // vkWaitForFences that would give up after a time
+    uint64_t most_memory_bytes;  // allocated at a time
+    unsigned short_waits;        // vkWaitForFences that would give up after a time
+    unsigned most_in_flight;     // submissions that nobody had waited for, at a time
 } wrapped_vulkan_counts;
 
-enum { WRAPPED_RANGE_CAPACITY = 32 };
+enum {
+    WRAPPED_RANGE_CAPACITY = 32,
+    WRAPPED_PENDING_CAPACITY = 64,
+    WRAPPED_SUBMISSION_CAPACITY = 4,
+};
+
+// Commands that were submitted and not yet waited for.
+typedef struct wrapped_submission {
+    VkQueue queue;
+    VkFence fence;
+    VkCommandBuffer commands[WRAPPED_SUBMISSION_CAPACITY];
+    uint32_t count;
+    bool is_deferred;
+} wrapped_submission;
 
 typedef struct wrapped_range {
     uint64_t buffer, begin, end;
@@ -120,11 +135,15 @@ typedef struct wrapped_vulkan {
     void *spoil_user;
     const char *lost_kernels;
 
+    // A driver that begins a submission only when it is waited for.
+    bool defers;
+
     bool aborts;  // the program ends with the first violation or message
 
     // What was seen. wrapped_vulkan_reset() sets the counts to 0.
     wrapped_vulkan_counts counts;
     int live[WRAPPED_VULKAN_KIND_COUNT];  // created and not yet destroyed
+    uint64_t memory_bytes;                // of live memory
     unsigned violations;                  // of Vulkan's rules. Each is printed, the first kept
     char violation[256];
     unsigned messages;  // of the validation layer, warnings and errors. Each is printed
@@ -140,6 +159,8 @@ typedef struct wrapped_vulkan {
     // What transfers wrote since, which other transfers may neither read nor write.
     wrapped_range written[WRAPPED_RANGE_CAPACITY];
     size_t written_count;
+    wrapped_submission pending[WRAPPED_PENDING_CAPACITY];  // the oldest first
+    size_t pending_count;
 } wrapped_vulkan;
 
 extern const char *const wrapped_layout_names[WRAPPED_LAYOUT_COUNT];

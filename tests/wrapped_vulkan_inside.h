@@ -88,6 +88,8 @@ typedef struct wrapped_state {
 
 extern wrapped_state wrapped;
 
+extern const char *const wrapped_kind_names[WRAPPED_VULKAN_KIND_COUNT];
+
 typedef struct wrapped_entry {
     const char *name;
     PFN_vkVoidFunction function;
@@ -97,8 +99,10 @@ typedef struct wrapped_entry {
 #define WRAPPED_ENTRY(name) {#name, (PFN_vkVoidFunction)wrapped_##name}
 // clang-format on
 
-// Memory, commands and what they use; layouts, and what else has limits. Both end with a NULL name.
+// Memory, commands and what they use; submission and waiting; layouts, and what else has limits.
+// All end with a NULL name.
 extern const wrapped_entry wrapped_work_entries[];
+extern const wrapped_entry wrapped_queue_entries[];
 extern const wrapped_entry wrapped_least_entries[];
 
 typedef enum wrapped_event_kind {
@@ -111,7 +115,8 @@ typedef enum wrapped_event_kind {
 // A recorded command, as far as it matters for what is visible to whom.
 typedef struct wrapped_event {
     wrapped_event_kind kind;
-    bool is_mapped;  // of writes: to memory that the host has mapped
+    bool is_mapped;            // of writes: to memory that the host has mapped
+    uint64_t set, buffers[4];  // of a dispatch
     VkPipelineStageFlags from_stages, to_stages;
     VkAccessFlags from_access, to_access;
     wrapped_range from, to;                        // of a transfer; no buffer: none
@@ -128,6 +133,8 @@ typedef struct wrapped_vulkan_object {
     uint64_t
         bytes;  // of a buffer or memory; sets or queries in a pool; storage buffers in a set layout
     VkBufferUsageFlags usage;
+    VkFlags flags;  // of a command pool, or with which a command buffer was begun
+    bool is_recording;
     struct wrapped_vulkan_object *memory;  // of a buffer, once it is bound
     uint32_t type;                         // of memory, as shown
     unsigned char *real;                   // mapped memory, from its first byte on
@@ -148,6 +155,10 @@ void wrapped_count(const char *call);
 VkResult wrapped_enter(const char *call);
 
 void wrapped_violate(const char *format, ...);
+
+// A violation where commands that are pending, for nobody has waited for them, use the object. They
+// are then done, so that the program lives to say so.
+void wrapped_check_idle(wrapped_vulkan_kind kind, uint64_t handle, const char *call);
 
 wrapped_vulkan_object *wrapped_add(wrapped_vulkan_kind kind, uint64_t handle,
                                    const VkAllocationCallbacks *allocator);
@@ -198,6 +209,7 @@ void wrapped_check_device(const VkDeviceCreateInfo *info);
         VkDevice device, Vk##object handle, const VkAllocationCallbacks *allocator)                \
     {                                                                                              \
         wrapped_count("vkDestroy" #object);                                                        \
+        wrapped_check_idle(WRAPPED_VULKAN_##kind, (uint64_t)handle, "vkDestroy" #object);          \
         wrapped.vkDestroy##object(device, handle, allocator);                                      \
         wrapped_drop(WRAPPED_VULKAN_##kind, (uint64_t)handle, allocator);                          \
     }

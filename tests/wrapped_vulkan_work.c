@@ -40,6 +40,10 @@ wrapped_vkAllocateMemory(VkDevice device, const VkMemoryAllocateInfo *info,
             wrapped_add(WRAPPED_VULKAN_MEMORY, (uint64_t)*memory, allocator);
         object->bytes = info->allocationSize;
         object->type = type;
+        w->memory_bytes += object->bytes;
+        if (w->memory_bytes > w->counts.most_memory_bytes) {
+            w->counts.most_memory_bytes = w->memory_bytes;
+        }
         w->counts.allocations[type % WRAPPED_TYPE_CAPACITY]++;
     }
     return result;
@@ -49,6 +53,14 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkFreeMemory(VkDevice device, VkDevice
                                                        const VkAllocationCallbacks *allocator)
 {
     wrapped_count("vkFreeMemory");
+    for (const wrapped_vulkan_object *o = wrapped.now->objects; o != NULL; o = o->next) {
+        if (memory != VK_NULL_HANDLE && o->kind == WRAPPED_VULKAN_BUFFER && o->memory != NULL &&
+            o->memory->handle == (uint64_t)memory) {
+            wrapped_check_idle(WRAPPED_VULKAN_BUFFER, o->handle, "vkFreeMemory");
+        }
+    }
+    const wrapped_vulkan_object *freed = wrapped_find(WRAPPED_VULKAN_MEMORY, (uint64_t)memory);
+    wrapped.now->memory_bytes -= freed != NULL ? freed->bytes : 0;
     wrapped.vkFreeMemory(device, memory, allocator);
     wrapped_drop(WRAPPED_VULKAN_MEMORY, (uint64_t)memory, allocator);
 }
@@ -325,6 +337,8 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkUpdateDescriptorSets(VkDevice device
         const VkDescriptorBufferInfo *info = writes[i].pBufferInfo;
         wrapped_vulkan_object *set =
             wrapped_find(WRAPPED_VULKAN_DESCRIPTOR_SET, (uint64_t)writes[i].dstSet);
+        wrapped_check_idle(WRAPPED_VULKAN_DESCRIPTOR_SET, (uint64_t)writes[i].dstSet,
+                           "vkUpdateDescriptorSets");
         if (set == NULL || writes[i].dstBinding >= 4 || writes[i].descriptorCount != 1) {
             wrapped_violate("vkUpdateDescriptorSets of what the wrapper doesn't know");
             continue;
@@ -348,7 +362,22 @@ static wrapped_vulkan_object *commands_of(VkCommandBuffer commands)
     return wrapped_find(WRAPPED_VULKAN_COMMAND_BUFFER, HANDLE(commands));
 }
 
-WRAPPED_CREATE(CommandPool, COMMAND_POOL)
+static VKAPI_ATTR VkResult VKAPI_CALL
+wrapped_vkCreateCommandPool(VkDevice device, const VkCommandPoolCreateInfo *info,
+                            const VkAllocationCallbacks *allocator, VkCommandPool *pool)
+{
+    VkResult result = wrapped_enter("vkCreateCommandPool");
+    if (result != VK_SUCCESS) {
+        memset(pool, WRAPPED_POISON, sizeof *pool);
+        return result;
+    }
+    result = wrapped.vkCreateCommandPool(device, info, allocator, pool);
+    if (result == VK_SUCCESS) {
+        wrapped_add(WRAPPED_VULKAN_COMMAND_POOL, (uint64_t)*pool, allocator)->flags = info->flags;
+    }
+    return result;
+}
+
 WRAPPED_DESTROY(CommandPool, COMMAND_POOL)
 
 static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkResetCommandPool(VkDevice device,
@@ -361,6 +390,8 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkResetCommandPool(VkDevice device
     }
     for (wrapped_vulkan_object *o = wrapped.now->objects; o != NULL; o = o->next) {
         if (o->kind == WRAPPED_VULKAN_COMMAND_BUFFER && o->pool == (uint64_t)pool) {
+            wrapped_check_idle(o->kind, o->handle, "vkResetCommandPool");
+            o->is_recording = false;
             o->event_count = 0;
         }
     }
@@ -402,6 +433,17 @@ wrapped_vkBeginCommandBuffer(VkCommandBuffer commands, const VkCommandBufferBegi
     if (result != VK_SUCCESS || c == NULL) {
         return result;
     }
+    wrapped_check_idle(WRAPPED_VULKAN_COMMAND_BUFFER, c->handle, "vkBeginCommandBuffer");
+    const wrapped_vulkan_object *pool = wrapped_find(WRAPPED_VULKAN_COMMAND_POOL, c->pool);
+    if (c->event_count > 0 && pool != NULL &&
+        (pool->flags & VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT) == 0) {
+        wrapped_violate("vkBeginCommandBuffer again, in a pool that is not made for that");
+    }
+    if (c->is_recording) {
+        wrapped_violate("vkBeginCommandBuffer of what is being recorded");
+    }
+    c->flags = info->flags;
+    c->is_recording = true;
     c->event_count = 0;
     c->pipeline = NULL;
     c->set = NULL;
@@ -410,8 +452,14 @@ wrapped_vkBeginCommandBuffer(VkCommandBuffer commands, const VkCommandBufferBegi
 
 static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkEndCommandBuffer(VkCommandBuffer commands)
 {
-    VkResult result = wrapped_enter("vkEndCommandBuffer");
-    return result != VK_SUCCESS ? result : wrapped.vkEndCommandBuffer(commands);
+    // A failure ends it all the same.
+    VkResult told = wrapped_enter("vkEndCommandBuffer");
+    wrapped_vulkan_object *c = commands_of(commands);
+    if (c != NULL) {
+        c->is_recording = false;
+    }
+    VkResult result = wrapped.vkEndCommandBuffer(commands);
+    return told != VK_SUCCESS ? told : result;
 }
 
 static void add_event(VkCommandBuffer commands, wrapped_event event)
@@ -483,8 +531,10 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdDispatch(VkCommandBuffer commands
         wrapped_violate("vkCmdDispatch without pipeline or set");
     } else {
         c->pipeline->dispatches++;
+        event.set = c->set->handle;
         for (int i = 0; i < 4; i++) {
             event.is_mapped |= is_mapped(c->set->buffers[i]);
+            event.buffers[i] = c->set->buffers[i] != NULL ? c->set->buffers[i]->handle : 0;
         }
     }
     wrapped.now->counts.dispatches++;
@@ -646,132 +696,6 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkGetQueryPoolResults(
                                                                 data, stride, flags);
 }
 
-// --- Submission: is every write visible to what follows?
-
-enum { SHADERS, TRANSFERS, HOST };
-
-static const struct {
-    const char *name;
-    VkPipelineStageFlags stage;
-    VkAccessFlags write, read;
-} users[] = {
-    [SHADERS] = {"a shader", VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
-                 VK_ACCESS_SHADER_READ_BIT},
-    [TRANSFERS] = {"a transfer", VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
-                   VK_ACCESS_TRANSFER_READ_BIT},
-    [HOST] = {"the host", VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_WRITE_BIT,
-              VK_ACCESS_HOST_READ_BIT},
-};
-
-static bool covers(VkPipelineStageFlags stages, VkPipelineStageFlags stage)
-{
-    // The host is none of "all commands".
-    VkPipelineStageFlags all =
-        stage == VK_PIPELINE_STAGE_HOST_BIT ? 0 : VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
-    return (stages & (stage | all)) != 0;
-}
-
-static void check_visible(int writer, int reader)
-{
-    if (wrapped.now->is_hidden[writer][reader]) {
-        wrapped_violate("%s comes after %s without a barrier between them", users[reader].name,
-                        users[writer].name);
-        wrapped.now->is_hidden[writer][reader] = false;
-    }
-}
-
-static void run_barrier(const wrapped_event *barrier)
-{
-    for (int writer = SHADERS; writer <= TRANSFERS; writer++) {
-        bool is_source = covers(barrier->from_stages, users[writer].stage) &&
-                         (barrier->from_access & users[writer].write) != 0;
-        for (int reader = SHADERS; reader <= HOST; reader++) {
-            if (is_source && covers(barrier->to_stages, users[reader].stage) &&
-                (barrier->to_access & users[reader].read) != 0) {
-                wrapped.now->is_hidden[writer][reader] = false;
-                if (writer == TRANSFERS && reader == TRANSFERS) {
-                    wrapped.now->written_count = 0;
-                }
-            }
-        }
-    }
-}
-
-// Transfers side by side need no barrier.
-static void run_transfer(const wrapped_event *e)
-{
-    wrapped_vulkan *w = wrapped.now;
-    wrapped_range *last = NULL;
-    for (size_t i = 0; i < w->written_count; i++) {
-        last = &w->written[i];
-        const wrapped_range *touched[] = {&e->from, &e->to};
-        for (int k = 0; k < 2; k++) {
-            if (touched[k]->buffer == last->buffer && touched[k]->begin < last->end &&
-                last->begin < touched[k]->end) {
-                wrapped_violate("a transfer comes after one of the same bytes without a barrier");
-            }
-        }
-    }
-    if (last != NULL && last->buffer == e->to.buffer && last->end == e->to.begin) {
-        last->end = e->to.end;
-    } else if (w->written_count < WRAPPED_RANGE_CAPACITY) {
-        w->written[w->written_count++] = e->to;
-    } else {
-        abort();
-    }
-}
-
-static void run_events(const wrapped_vulkan_object *commands)
-{
-    for (size_t i = 0; i < commands->event_count; i++) {
-        const wrapped_event *e = &commands->events[i];
-        if (e->kind == WRAPPED_EVENT_BARRIER) {
-            run_barrier(e);
-            continue;
-        }
-        if (e->kind == WRAPPED_EVENT_EXECUTE) {
-            if (e->commands != NULL) {
-                run_events(e->commands);
-            }
-            continue;
-        }
-        int user = e->kind == WRAPPED_EVENT_DISPATCH ? SHADERS : TRANSFERS;
-        check_visible(SHADERS, user);
-        if (user == TRANSFERS) {
-            run_transfer(e);
-        } else {
-            check_visible(TRANSFERS, user);
-        }
-        bool *hidden = wrapped.now->is_hidden[user];
-        hidden[SHADERS] = true;
-        hidden[TRANSFERS] = true;
-        hidden[HOST] |= e->is_mapped;
-    }
-}
-
-static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkQueueSubmit(VkQueue queue, uint32_t count,
-                                                            const VkSubmitInfo *submits,
-                                                            VkFence fence)
-{
-    VkResult result = wrapped_enter("vkQueueSubmit");
-    if (result != VK_SUCCESS) {
-        return result;
-    }
-    wrapped.now->counts.submits++;
-    for (uint32_t i = 0; i < count; i++) {
-        for (uint32_t k = 0; k < submits[i].commandBufferCount; k++) {
-            const wrapped_vulkan_object *commands = commands_of(submits[i].pCommandBuffers[k]);
-            if (commands != NULL) {
-                run_events(commands);
-            }
-        }
-    }
-    // The host reads mapped memory when it likes, and a fence alone does not show it writes.
-    check_visible(SHADERS, HOST);
-    check_visible(TRANSFERS, HOST);
-    return wrapped.vkQueueSubmit(queue, count, submits, fence);
-}
-
 const wrapped_entry wrapped_work_entries[] = {
     WRAPPED_ENTRY(vkAllocateMemory),
     WRAPPED_ENTRY(vkFreeMemory),
@@ -807,6 +731,5 @@ const wrapped_entry wrapped_work_entries[] = {
     WRAPPED_ENTRY(vkCmdResetQueryPool),
     WRAPPED_ENTRY(vkCmdWriteTimestamp),
     WRAPPED_ENTRY(vkGetQueryPoolResults),
-    WRAPPED_ENTRY(vkQueueSubmit),
     {NULL, NULL},
 };
