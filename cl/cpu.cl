@@ -18,6 +18,14 @@ typedef uint8 any_uint8 __attribute__((aligned(1)));
 typedef uint4 any_uint4 __attribute__((aligned(1)));
 typedef uint any_uint __attribute__((aligned(1)));
 
+// Where those have it, 64 bytes of sixteen words.
+#if defined(__AVX512BW__) && defined(__AVX512CD__)
+# define KQ_HAS_512_BITS
+typedef char chars __attribute__((vector_size(64)));
+typedef short shorts __attribute__((vector_size(64)));
+typedef int ints __attribute__((vector_size(64)));
+#endif
+
 #ifdef __AVX2__
 // Byte i of the result is byte index[i] & 15 of words, of its half of them; 0 where bit 7 of
 // index[i] is set.
@@ -27,7 +35,15 @@ KQ_FN uint8 pick_bytes(uint8 words, uint8 index)
                                                      __builtin_astype(index, char32)),
                             uint8);
 }
+#endif
 
+#ifdef KQ_HAS_512_BITS
+# define KQ_HAS_CLZ
+KQ_FN uint16 kq_clz(uint16 x)
+{
+    return __builtin_astype(__builtin_ia32_vplzcntd_512(__builtin_astype(x, ints)), uint16);
+}
+#elif defined __AVX2__
 // The larger of each two bytes.
 KQ_FN uint8 larger_bytes(uint8 a, uint8 b)
 {
@@ -72,20 +88,60 @@ KQ_FN bool is_any(int16 truth)
     return (c.x | c.y) != 0;
 }
 
-KQ_FN int8 add_pairs(int8 a, int8 b)
+// abs, of which compilers make code for four lanes.
+KQ_FN uint16 magnitude(uint16 x)
 {
-    return (int8)(a.s02, b.s02, a.s46, b.s46) + (int8)(a.s13, b.s13, a.s57, b.s57);
+    uint16 sign = as_uint16(as_int16(x) >> 31);
+    return (x ^ sign) - sign;
 }
 
-// The sums of 8 vectors, each of all its lanes.
-KQ_FN uint8 add_lanes(const int8 *v)
+KQ_FN uint16 low_pairs(uint16 a, uint16 b)
 {
-    int8 low = add_pairs(add_pairs(v[0], v[1]), add_pairs(v[2], v[3]));
-    int8 high = add_pairs(add_pairs(v[4], v[5]), add_pairs(v[6], v[7]));
-    return as_uint8((int8)(low.lo, high.lo) + (int8)(low.hi, high.hi));
+    return (uint16)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5, a.s8, b.s8, a.s9, b.s9, a.sC,
+                    b.sC, a.sD, b.sD);
 }
 
-KQ_FN uint16 add_all_lanes(const int8 *v)
+KQ_FN uint16 high_pairs(uint16 a, uint16 b)
 {
-    return (uint16)(add_lanes(v), add_lanes(v + 8));
+    return (uint16)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7, a.sA, b.sA, a.sB, b.sB, a.sE,
+                    b.sE, a.sF, b.sF);
+}
+
+KQ_FN uint16 low_halves(uint16 a, uint16 b)
+{
+    return (uint16)(a.s01, b.s01, a.s45, b.s45, a.s89, b.s89, a.sCD, b.sCD);
+}
+
+KQ_FN uint16 high_halves(uint16 a, uint16 b)
+{
+    return (uint16)(a.s23, b.s23, a.s67, b.s67, a.sAB, b.sAB, a.sEF, b.sEF);
+}
+
+KQ_FN uint16 add_halves(uint16 a, uint16 b)
+{
+    return (uint16)(a.lo, b.lo) + (uint16)(a.hi, b.hi);
+}
+
+// The sums of eight lanes each of a.lo, a.hi, b.lo and b.hi, in four lanes each.
+KQ_FN uint16 add_quarters(uint16 a, uint16 b)
+{
+    return (uint16)(a.s0123, a.s89AB, b.s0123, b.s89AB) +
+           (uint16)(a.s4567, a.sCDEF, b.s4567, b.sCDEF);
+}
+
+KQ_FN uint16 add_pairs(uint16 a, uint16 b)
+{
+    return low_pairs(a, b) + high_pairs(a, b);
+}
+
+// The sums of sixteen vectors, each of all its lanes.
+KQ_FN uint16 add_lanes(const uint16 *v)
+{
+    uint16 sum[4];
+    for (uint i = 0u; i < 4u; i++) {
+        sum[i] = add_quarters(add_halves(v[i], v[i + 4u]), add_halves(v[i + 8u], v[i + 12u]));
+    }
+    uint16 a = add_pairs(sum[0], sum[1]);
+    uint16 b = add_pairs(sum[2], sum[3]);
+    return low_halves(a, b) + high_halves(a, b);
 }

@@ -82,18 +82,18 @@ KQ_FN int16 codes_of(uint16 value, scale s, uint16 *least)
 // wrong or values subnormal.
 KQ_FN void quantize_block(global const uchar *at, uint stride, scale s, global uchar *record)
 {
-    int8 sums[16];
+    uint16 sums[16];
     uint16 least = 128u;
     for (uint k = 0u; k < 16u; k++) {
         int16 codes = codes_of(load_values(at + 16u * k * stride, stride), s, &least);
         *(global any_char16 *)(record + 4u + 16u * k) = convert_char16(codes);
-        sums[k] = codes.lo + codes.hi;
+        sums[k] = as_uint16(codes);
     }
     for (uint k = 0u; k < 16u && (s.exponent < 32u || is_any(least < 128u)); k++) {
         uint16 value = load_values(at + 16u * k * stride, stride);
         int16 codes = as_int16(kq_code(value, s.inverse) << 24) >> 24;
         *(global any_char16 *)(record + 4u + 16u * k) = convert_char16(codes);
-        sums[k] = codes.lo + codes.hi;
+        sums[k] = as_uint16(codes);
     }
-    *(global any_short16 *)(record + 260u) = convert_short16(as_int16(add_all_lanes(sums)));
+    *(global any_short16 *)(record + 260u) = convert_short16(as_int16(add_lanes(sums)));
 }

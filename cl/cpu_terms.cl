@@ -17,41 +17,69 @@ KQ_FN short16 multiply_bytes(uint8 codes, uint8 lanes)
 }
 
 // 16 signed halves by 16, in sums of two.
-KQ_FN int8 multiply_halves(short16 a, short16 b)
+KQ_FN uint8 multiply_halves(short16 a, uint8 words)
 {
 #ifdef __AVX2__
     typedef short short32 __attribute__((vector_size(32)));
     return __builtin_astype(__builtin_ia32_pmaddwd256(__builtin_astype(a, short32),
-                                                      __builtin_astype(b, short32)),
-                            int8);
+                                                      __builtin_astype(words, short32)),
+                            uint8);
 #else
-    return convert_int8(a.even) * convert_int8(b.even) + convert_int8(a.odd) * convert_int8(b.odd);
+    short16 b = as_short16(words);
+    return as_uint8(convert_int8(a.even) * convert_int8(b.even) +
+                    convert_int8(a.odd) * convert_int8(b.odd));
 #endif
 }
 
-// The 6-bit fields of a record, 16 bytes, of which sc comes first, twice.
-// Field s in every half.
-KQ_FN short16 spread_field(uint8 fields, uint s)
+// 64 unsigned bytes by 64 signed ones, in sums of two, and those by 32 halves, in sums of two
+// again.
+KQ_FN uint16 multiply_twice(uint16 codes, uint16 lanes, uint16 halves)
 {
-#ifdef __AVX2__
-    return as_short16(pick_bytes(fields, (uint8)(s * 0x10001u + 0x80008000u)));
+#ifdef KQ_HAS_512_BITS
+    return __builtin_astype(
+        __builtin_ia32_pmaddwd512(__builtin_ia32_pmaddubsw512(__builtin_astype(codes, chars),
+                                                              __builtin_astype(lanes, chars)),
+                                  __builtin_astype(halves, shorts)),
+        uint16);
 #else
-    return (short16)((short)as_uchar16(fields.lo)[s]);
+    return (uint16)(multiply_halves(multiply_bytes(codes.lo, lanes.lo), halves.lo),
+                    multiply_halves(multiply_bytes(codes.hi, lanes.hi), halves.hi));
 #endif
 }
 
-// Each of the fields m in two halves.
-KQ_FN short16 spread_m(uint8 fields)
+// 32 signed halves by 32, in sums of two.
+KQ_FN uint16 multiply_all_halves(uint16 a, uint16 b)
+{
+#ifdef KQ_HAS_512_BITS
+    return __builtin_astype(__builtin_ia32_pmaddwd512(__builtin_astype(a, shorts),
+                                                      __builtin_astype(b, shorts)),
+                            uint16);
+#else
+    return (uint16)(multiply_halves(as_short16(a.lo), b.lo),
+                    multiply_halves(as_short16(a.hi), b.hi));
+#endif
+}
+
+// Field s, a byte, in each of the first sixteen halves, and field s + 2 in the others.
+KQ_FN uint16 spread_fields(uint2 fields, uint s)
 {
 #ifdef __AVX2__
-    const uint8 twice = (uint8)(0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u) * 0x10001u;
-    return as_short16(pick_bytes(fields, twice + 0x80088008u));
+    const uint8 low = s * 0x10001u + 0x80008000u;
+    const uint8 high = low + 0x20002u;
+#endif
+#ifdef KQ_HAS_512_BITS
+    uint16 words = (uint16)(fields, fields, fields, fields, fields, fields, fields, fields);
+    return __builtin_astype(
+        __builtin_ia32_pshufb512(__builtin_astype(words, chars),
+                                 __builtin_astype((uint16)(low, high), chars)),
+        uint16);
+#elif defined __AVX2__
+    uint8 words = (uint8)(fields, fields, fields, fields);
+    return (uint16)(pick_bytes(words, low), pick_bytes(words, high));
 #else
-    short8 m = convert_short8(as_uchar16(fields.lo).hi);
-    short16 twice;
-    twice.even = m;
-    twice.odd = m;
-    return twice;
+    uint word = (s < 4u ? fields.x : fields.y) >> (8u * (s & 3u));
+    return (uint16)(as_uint8((short16)(short)(word & 255u)),
+                    as_uint8((short16)(short)(word >> 16 & 255u)));
 #endif
 }
 
@@ -60,28 +88,6 @@ KQ_FN short16 spread_m(uint8 fields)
 typedef struct words {
     uint16 a, b, c, d;
 } words;
-
-KQ_FN uint16 low_pairs(uint16 a, uint16 b)
-{
-    return (uint16)(a.s0, b.s0, a.s1, b.s1, a.s4, b.s4, a.s5, b.s5, a.s8, b.s8, a.s9, b.s9, a.sC,
-                    b.sC, a.sD, b.sD);
-}
-
-KQ_FN uint16 high_pairs(uint16 a, uint16 b)
-{
-    return (uint16)(a.s2, b.s2, a.s3, b.s3, a.s6, b.s6, a.s7, b.s7, a.sA, b.sA, a.sB, b.sB, a.sE,
-                    b.sE, a.sF, b.sF);
-}
-
-KQ_FN uint16 low_halves(uint16 a, uint16 b)
-{
-    return (uint16)(a.s01, b.s01, a.s45, b.s45, a.s89, b.s89, a.sCD, b.sCD);
-}
-
-KQ_FN uint16 high_halves(uint16 a, uint16 b)
-{
-    return (uint16)(a.s23, b.s23, a.s67, b.s67, a.sAB, b.sAB, a.sEF, b.sEF);
-}
 
 KQ_FN words transpose(words r)
 {
@@ -109,48 +115,52 @@ KQ_FN uint load4(global const uchar *at)
     return *(global const any_uint *)at;
 }
 
-// Two sub-blocks of S, lanes of which are yet to be added, by the lanes of rhs that meet the low
+// Four sub-blocks of S, lanes of which are yet to be added, by the lanes of rhs that meet the low
 // codes and the high ones.
-KQ_FN int8 two_sub_blocks(uint8 codes, uint8 low, uint8 high, uint8 fields, uint j)
+KQ_FN uint16 four_sub_blocks(uint16 codes, uint16 low, uint16 high, uint2 sc, uint j)
 {
-    short16 a = multiply_bytes(codes & 0x0F0F0F0Fu, low);
-    short16 b = multiply_bytes((codes >> 4) & 0x0F0F0F0Fu, high);
-    return multiply_halves(a, spread_field(fields, 2u * j)) +
-           multiply_halves(b, spread_field(fields, 2u * j + 1u));
+    return multiply_twice(codes & 0x0F0F0F0Fu, low, spread_fields(sc, 4u * j)) +
+           multiply_twice((codes >> 4) & 0x0F0F0F0Fu, high, spread_fields(sc, 4u * j + 1u));
 }
 
-// The first words of 16 records of lhs, which d and dmin fill, and their fields: 4 words each.
+// The first words of 16 records of lhs, which d and dmin fill, the fields m, and the fields sc of
+// each record in two words.
 typedef struct heads {
     uint16 d_dmin;
-    uint fields[64];
+    uint16 m_low, m_high;
+    uint sc[32];
 } heads;
 
-KQ_FN uint16 four_heads(global const uchar *lhs, const uint *at)
+KQ_FN uint16 four_of(global const uchar *records, const uint *at)
 {
-    return (uint16)(load16(lhs + at[0]), load16(lhs + at[4]), load16(lhs + at[8]),
-                    load16(lhs + at[12]));
+    return (uint16)(load16(records + at[0]), load16(records + at[4]), load16(records + at[8]),
+                    load16(records + at[12]));
+}
+
+// Four words of each of 16 records.
+KQ_FN words words_of(global const uchar *records, const uint *at)
+{
+    words four = { four_of(records, at), four_of(records, at + 1), four_of(records, at + 2),
+                   four_of(records, at + 3) };
+    return transpose(four);
 }
 
 KQ_FN void unpack_heads(global const uchar *lhs, const uint *at, heads *h)
 {
-    words head = { four_heads(lhs, at), four_heads(lhs, at + 1), four_heads(lhs, at + 2),
-                   four_heads(lhs, at + 3) };
-    head = transpose(head);
-    words fields = { kq_q4_k_fields_low(head.b), kq_q4_k_fields_high(head.b, head.d),
-                     kq_q4_k_fields_low(head.c), kq_q4_k_fields_high(head.c, head.d >> 4) };
-    fields = transpose(fields);
+    words head = words_of(lhs, at);
+    uint16 low = kq_q4_k_fields_low(head.b);
+    uint16 high = kq_q4_k_fields_high(head.b, head.d);
     h->d_dmin = head.a;
-    vstore16(fields.a, 0, h->fields);
-    vstore16(fields.b, 1, h->fields);
-    vstore16(fields.c, 2, h->fields);
-    vstore16(fields.d, 3, h->fields);
+    h->m_low = kq_q4_k_fields_low(head.c);
+    h->m_high = kq_q4_k_fields_high(head.c, head.d >> 4);
+    vstore16(low_pairs(low, high), 0, h->sc);
+    vstore16(high_pairs(low, high), 1, h->sc);
 }
 
-// The fields of record i, twice.
-KQ_FN uint8 fields_of(const heads *h, uint i)
+// The fields sc of record i.
+KQ_FN uint2 sc_of(const heads *h, uint i)
 {
-    uint4 fields = vload4(i % 4u * 4u + i / 4u, h->fields);
-    return (uint8)(fields, fields);
+    return vload2(i / 4u * 2u + i / 2u % 2u * 8u + i % 2u, h->sc);
 }
 
 // Where the records of sixteen dots start, `step` apart from `first` on; past the last one, that
@@ -211,15 +221,15 @@ KQ_FN scaled multiply_half(uint16 h, int16 x, uint16 magnitude)
 // half as long.
 KQ_FN uint16 ordinary_v(uint16 d_dmin, uint16 s, uint16 t, uint16 ds)
 {
-    scaled p = multiply_half(d_dmin, as_int16(s), abs(as_int16(s)));
-    scaled n = multiply_half(d_dmin >> 16, as_int16(t), abs(as_int16(t)));
+    scaled p = multiply_half(d_dmin, as_int16(s), magnitude(s));
+    scaled n = multiply_half(d_dmin >> 16, as_int16(t), magnitude(t));
     int16 e = max(p.e, n.e);
     int16 apart = min(e - min(p.e, n.e), 31);
     int16 most = n.e > p.e ? -n.y : p.y;
     int16 least = n.e > p.e ? p.y : -n.y;
     int16 shifted = least >> apart;
     int16 sum = most + (shifted | (shifted << apart != least ? (int16)1 : (int16)0));
-    uint16 y = abs(sum);
+    uint16 y = magnitude(as_uint16(sum));
     uint16 bits = 32u - kq_clz(y);
     y = y << ((31u - bits) & 31u);
     y = (y + 63u + ((y >> 7) & 1u)) >> 7;
@@ -245,26 +255,65 @@ KQ_FN uint16 term(uint16 d_dmin, uint16 s, uint16 t, uint16 ds)
 {
     uint16 halves = d_dmin & 0x7C007C00u;
     int16 is_odd = (halves & 0x7C00u) == 0x7C00u || halves >= 0x7C000000u ||
-                   (abs(as_int16(s)) | abs(as_int16(t))) >= 1u << 24 ||
+                   (magnitude(s) | magnitude(t)) >= 1u << 24 ||
                    ((ds >> 23) & 255u) - 80u >= 100u;
     return is_any(is_odd) ? kq_v(d_dmin, s, t, ds) : ordinary_v(d_dmin, s, t, ds);
 }
 
 // A record of rhs where vectors of it lie in one piece.
 typedef struct ready {
-    uint8 lanes[8];
-    uint8 sums;
+    uint16 low[2], high[2];
+    uint sums[8];
     uint ds;
 } ready;
+
+// The low halves of words a and b, or their high ones.
+#define KQ_LOW_HALVES(a, b)  (((a)&0xFFFFu) | ((b) << 16))
+#define KQ_HIGH_HALVES(a, b) (((a) >> 16) | ((b)&0xFFFF0000u))
+
+// The lanes that meet the low codes of 64 bytes, or the high ones, 32 bytes on.
+KQ_FN uint16 load_lanes(global const uchar *at)
+{
+    return (uint16)(load32(at), load32(at + 64u));
+}
 
 KQ_FN void make_ready(global const uchar *rhs, ready *x)
 {
     x->ds = load4(rhs);
-    for (uint i = 0u; i < 8u; i++) {
-        x->lanes[i] = load32(rhs + 4u + 32u * i);
+    for (uint j = 0u; j < 2u; j++) {
+        x->low[j] = load_lanes(rhs + 4u + 128u * j);
+        x->high[j] = load_lanes(rhs + 36u + 128u * j);
     }
-    x->sums = load32(rhs + 260u);
+    uint8 sums = load32(rhs + 260u);
+    vstore4(KQ_LOW_HALVES(sums.s0145, sums.s2367), 0, x->sums);
+    vstore4(KQ_HIGH_HALVES(sums.s0145, sums.s2367), 1, x->sums);
 }
+
+// T of sixteen records, by the pairs of bsum that go with two fields m of a word each.
+KQ_FN uint16 add_sums(const heads *h, const uint16 *sums)
+{
+    const uint bytes = 0x00FF00FFu;
+    uint16 a = h->m_low & bytes;
+    uint16 b = (h->m_low >> 8) & bytes;
+    uint16 c = h->m_high & bytes;
+    uint16 d = (h->m_high >> 8) & bytes;
+    return multiply_all_halves(a, sums[0]) + multiply_all_halves(b, sums[1]) +
+           multiply_all_halves(c, sums[2]) + multiply_all_halves(d, sums[3]) +
+           multiply_all_halves(a, sums[4]) + multiply_all_halves(b, sums[5]) +
+           multiply_all_halves(c, sums[6]) + multiply_all_halves(d, sums[7]);
+}
+
+KQ_FN uint16 load64(global const uchar *at)
+{
+    return *(global const any_uint16 *)at;
+}
+
+// The next record of a row that is packed: sixteen rows are more than what processors see coming.
+#ifdef __clang__
+# define KQ_PREFETCH(at) __builtin_prefetch((const void *)(size_t)(at))
+#else
+# define KQ_PREFETCH(at)
+#endif
 
 // The terms of sixteen records and those of each column.
 KQ_FN void columns_of_terms(global const uchar *lhs, const uint *lhs_at, const ready *x,
@@ -272,22 +321,24 @@ KQ_FN void columns_of_terms(global const uchar *lhs, const uint *lhs_at, const r
 {
     heads head;
     unpack_heads(lhs, lhs_at, &head);
-    int8 s[KQ_COLUMNS][KQ_CPU_LANES];
-    int8 t[KQ_COLUMNS][KQ_CPU_LANES];
+    uint16 s[KQ_COLUMNS][KQ_CPU_LANES];
     for (uint i = 0u; i < KQ_CPU_LANES; i++) {
         global const uchar *codes = lhs + lhs_at[i] + 16u;
-        uint8 fields = fields_of(&head, i);
+        uint2 sc = sc_of(&head, i);
+        for (uint k = 128u; k <= 256u; k += 64u) {
+            KQ_PREFETCH(codes + k);
+        }
         for (uint c = 0u; c < columns; c++) {
-            const uint8 *lanes = x[c].lanes;
-            s[c][i] = two_sub_blocks(load32(codes), lanes[0], lanes[1], fields, 0u) +
-                      two_sub_blocks(load32(codes + 32u), lanes[2], lanes[3], fields, 1u) +
-                      two_sub_blocks(load32(codes + 64u), lanes[4], lanes[5], fields, 2u) +
-                      two_sub_blocks(load32(codes + 96u), lanes[6], lanes[7], fields, 3u);
-            t[c][i] = multiply_halves(spread_m(fields), as_short16(x[c].sums));
+            s[c][i] = four_sub_blocks(load64(codes), x[c].low[0], x[c].high[0], sc, 0u) +
+                      four_sub_blocks(load64(codes + 64u), x[c].low[1], x[c].high[1], sc, 1u);
         }
     }
     for (uint c = 0u; c < columns; c++) {
-        v[c] = term(head.d_dmin, add_all_lanes(s[c]), add_all_lanes(t[c]), x[c].ds);
+        uint16 sums[8];
+        for (uint i = 0u; i < 8u; i++) {
+            sums[i] = x[c].sums[i];
+        }
+        v[c] = term(head.d_dmin, add_lanes(s[c]), add_sums(&head, sums), x[c].ds);
     }
 }
 
@@ -297,22 +348,22 @@ KQ_FN uint16 terms_of_pairs(global const uchar *lhs, const uint *lhs_at, global 
 {
     heads head;
     unpack_heads(lhs, lhs_at, &head);
-    int8 s[KQ_CPU_LANES];
-    int8 t[KQ_CPU_LANES];
+    uint16 s[KQ_CPU_LANES];
     uint ds[KQ_CPU_LANES];
     for (uint i = 0u; i < KQ_CPU_LANES; i++) {
         global const uchar *codes = lhs + lhs_at[i] + 16u;
         global const uchar *lanes = rhs + rhs_at[i] + 4u;
-        uint8 fields = fields_of(&head, i);
-        s[i] = two_sub_blocks(load32(codes), load32(lanes), load32(lanes + 32u), fields, 0u) +
-               two_sub_blocks(load32(codes + 32u), load32(lanes + 64u), load32(lanes + 96u), fields,
-                              1u) +
-               two_sub_blocks(load32(codes + 64u), load32(lanes + 128u), load32(lanes + 160u),
-                              fields, 2u) +
-               two_sub_blocks(load32(codes + 96u), load32(lanes + 192u), load32(lanes + 224u),
-                              fields, 3u);
-        t[i] = multiply_halves(spread_m(fields), as_short16(load32(lanes + 256u)));
+        uint2 sc = sc_of(&head, i);
+        s[i] = four_sub_blocks(load64(codes), load_lanes(lanes), load_lanes(lanes + 32u), sc, 0u) +
+               four_sub_blocks(load64(codes + 64u), load_lanes(lanes + 128u),
+                               load_lanes(lanes + 160u), sc, 1u);
         ds[i] = load4(lanes - 4u);
     }
-    return term(head.d_dmin, add_all_lanes(s), add_all_lanes(t), vload16(0, ds));
+    words low = words_of(rhs + 260u, rhs_at);
+    words high = words_of(rhs + 276u, rhs_at);
+    uint16 sums[8] = { KQ_LOW_HALVES(low.a, low.c),    KQ_LOW_HALVES(low.b, low.d),
+                       KQ_LOW_HALVES(high.a, high.c),  KQ_LOW_HALVES(high.b, high.d),
+                       KQ_HIGH_HALVES(low.a, low.c),   KQ_HIGH_HALVES(low.b, low.d),
+                       KQ_HIGH_HALVES(high.a, high.c), KQ_HIGH_HALVES(high.b, high.d) };
+    return term(head.d_dmin, add_lanes(s), add_sums(&head, sums), vload16(0, ds));
 }

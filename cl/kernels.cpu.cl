@@ -84,149 +84,68 @@ kernel void quantized_dot_terms(KQ_BUFFER(const, lhs_range), KQ_BUFFER(const, rh
     }
 }
 
-// quantized_dot_terms_shared: the same where the dots of the inner count share rhs.
+// quantized_dot: a work item takes sixteen dots of the inner count and up to four of the outer one,
+// all records of them. Where these share rhs and those lhs, what they need of lhs is unpacked once.
 __attribute__((reqd_work_group_size(1, 1, 1)))
-kernel void quantized_dot_terms_shared(KQ_BUFFER(const, lhs_range), KQ_BUFFER(const, rhs_range),
-                                       KQ_BUFFER(, scratch_range) KQ_DOT_PARAMS(KQ_PARAM))
-{
-    uint outer = dots / inner;
-    uint chunks = (G + KQ_CPU_RECORDS - 1u) / KQ_CPU_RECORDS;
-    uint first = KQ_GROUP_INDEX / outer / chunks * KQ_CPU_LANES;
-    uint chunk = KQ_GROUP_INDEX / outer % chunks * KQ_CPU_RECORDS;
-    uint j = KQ_GROUP_INDEX % outer;
-    if (first >= inner) {
-        return;
-    }
-    uint lhs_at[KQ_CPU_LANES];
-    places(lhs_offset + j * lhs_outer_step, lhs_inner_step, first, inner, lhs_at);
-    for (uint g = chunk; g < min(chunk + KQ_CPU_RECORDS, G); g++) {
-        global const uchar *lhs = (global const uchar *)KQ_RANGE(lhs_range) + g * lhs_stride;
-        ready x;
-        uint16 v;
-        make_ready((global const uchar *)KQ_RANGE(rhs_range) + rhs_offset + j * rhs_outer_step +
-                       g * rhs_stride,
-                   &x);
-        columns_of_terms(lhs, lhs_at, &x, 1u, &v);
-        store_some(v, inner - first,
-                    KQ_RANGE(scratch_range) + to_at + g * dots + j * inner + first);
-    }
-}
-
-// quantized_dot_terms_columns: the same for up to four columns, which are dots of the outer count
-// that have lhs in common: what they need of it is unpacked once.
-__attribute__((reqd_work_group_size(1, 1, 1)))
-kernel void quantized_dot_terms_columns(KQ_BUFFER(const, lhs_range), KQ_BUFFER(const, rhs_range),
-                                        KQ_BUFFER(, scratch_range) KQ_DOT_PARAMS(KQ_PARAM))
+kernel void quantized_dot(KQ_BUFFER(const, lhs_range), KQ_BUFFER(const, rhs_range),
+                          KQ_BUFFER(, result_range) KQ_DOT_PARAMS(KQ_PARAM))
 {
     uint outer = dots / inner;
     uint tiles = (outer + KQ_COLUMNS - 1u) / KQ_COLUMNS;
-    uint chunks = (G + KQ_CPU_RECORDS - 1u) / KQ_CPU_RECORDS;
-    uint first = KQ_GROUP_INDEX / tiles / chunks * KQ_CPU_LANES;
-    uint chunk = KQ_GROUP_INDEX / tiles % chunks * KQ_CPU_RECORDS;
+    uint first = KQ_GROUP_INDEX / tiles * KQ_CPU_LANES;
     uint j = KQ_GROUP_INDEX % tiles * KQ_COLUMNS;
-    uint columns = min(KQ_COLUMNS, outer - j);
+    uint end = min(j + KQ_COLUMNS, outer);
     if (first >= inner) {
         return;
     }
-    uint lhs_at[KQ_CPU_LANES];
-    places(lhs_offset, lhs_inner_step, first, inner, lhs_at);
-    for (uint g = chunk; g < min(chunk + KQ_CPU_RECORDS, G); g++) {
-        global const uchar *lhs = (global const uchar *)KQ_RANGE(lhs_range) + g * lhs_stride;
-        ready x[KQ_COLUMNS];
+    bool is_shared = rhs_inner_step == 0u;
+    uint columns = is_shared && lhs_outer_step == 0u ? end - j : 1u;
+    for (; j < end; j += columns) {
+        uint lhs_at[KQ_CPU_LANES];
+        uint rhs_at[KQ_CPU_LANES];
+        places(lhs_offset + j * lhs_outer_step, lhs_inner_step, first, inner, lhs_at);
+        places(rhs_offset + j * rhs_outer_step, rhs_inner_step, first, inner, rhs_at);
         uint16 v[KQ_COLUMNS];
+        uint16 sums[KQ_COLUMNS][33];
+        for (uint g = 0u; g < G; g++) {
+            global const uchar *lhs = (global const uchar *)KQ_RANGE(lhs_range) + g * lhs_stride;
+            global const uchar *rhs = (global const uchar *)KQ_RANGE(rhs_range) + g * rhs_stride;
+            if (is_shared) {
+                ready x[KQ_COLUMNS];
+                for (uint c = 0u; c < columns; c++) {
+                    make_ready(rhs + rhs_at[0] + c * rhs_outer_step, &x[c]);
+                }
+                if (columns == 1u) {  // for which a compiler keeps x in registers
+                    columns_of_terms(lhs, lhs_at, x, 1u, v);
+                } else {
+                    columns_of_terms(lhs, lhs_at, x, columns, v);
+                }
+            } else {
+                v[0] = terms_of_pairs(lhs, lhs_at, rhs, rhs_at);
+            }
+            // In pairwise order a sum of 2^k terms waits where g has bit k. The last term meets all
+            // that wait, any other those that it completes.
+            uint waiting = resumes != 0u ? min(g, 1u) : g;
+            uint k = 0u;
+            for (; waiting != 0u && ((waiting & 1u) != 0u || g + 1u == G); waiting >>= 1) {
+                for (uint c = 0u; c < columns && (waiting & 1u) != 0u; c++) {
+                    v[c] = kq_f32_add(sums[c][k], v[c]);
+                }
+                k++;
+            }
+            for (uint c = 0u; c < columns; c++) {
+                sums[c][resumes != 0u ? 0u : k] = v[c];
+            }
+        }
         for (uint c = 0u; c < columns; c++) {
-            make_ready((global const uchar *)KQ_RANGE(rhs_range) + rhs_offset +
-                           (j + c) * rhs_outer_step + g * rhs_stride,
-                       &x[c]);
-        }
-        columns_of_terms(lhs, lhs_at, x, columns, v);
-        for (uint c = 0u; c < columns; c++) {
-            store_some(v[c], inner - first,
-                        KQ_RANGE(scratch_range) + to_at + g * dots + (j + c) * inner + first);
-        }
-    }
-}
-
-// Sixteen values of dots from `first` on; past the last dot, that of the last again.
-KQ_FN uint16 values_at(global const uint *values, uint first, uint dots)
-{
-    if (first + 16u <= dots) {
-        return vload16(0, values + first);
-    }
-    uint value[16];
-    for (uint i = 0u; i < 16u; i++) {
-        value[i] = values[min(first + i, dots - 1u)];
-    }
-    return vload16(0, value);
-}
-
-// The sums of sixteen dots from `first` on, or of those that there are: their results, or values in
-// scratch from `at` on. From the parameters of the kernel around it.
-#define KQ_STORE_SUMS(sums, first, at)                                                             \
-    if (ends != 0u) {                                                                              \
-        uint sum_of[16];                                                                           \
-        vstore16(sums, 0, sum_of);                                                                 \
-        for (uint i = 0u; i < min(KQ_CPU_LANES, dots - (first)); i++) {                            \
-            store_dot(KQ_RANGE(result_range), KQ_RESULT_AT((first) + i), sum_of[i]);               \
-        }                                                                                          \
-    } else {                                                                                       \
-        store_some(sums, dots - (first), KQ_RANGE(scratch_range) + (at) + (first));                \
-    }
-
-// quantized_dot_sequential: a work item adds the terms of 64 dots, four times sixteen, for an
-// addition waits for the one before it.
-__attribute__((reqd_work_group_size(1, 1, 1)))
-kernel void quantized_dot_sequential(KQ_BUFFER(, result_range),
-                                     KQ_BUFFER(, scratch_range) KQ_DOT_PARAMS(KQ_PARAM))
-{
-    global const uint *scratch = KQ_RANGE(scratch_range);
-    uint first = KQ_GROUP_INDEX * KQ_LANES;
-    if (first >= dots) {
-        return;
-    }
-    global const uint *values = scratch + (resumes != 0u ? to_at : from_at);
-    uint16 sum[4] = { 0u, 0u, 0u, 0u };
-    if (resumes != 0u || count != 0u) {
-        for (uint k = 0u; k < 4u; k++) {
-            sum[k] = values_at(values, first + 16u * k, dots);
+            uint sum[KQ_CPU_LANES];
+            vstore16(v[c], 0, sum);
+            for (uint i = 0u; i < min(KQ_CPU_LANES, inner - first); i++) {
+                store_dot(KQ_RANGE(result_range),
+                          result_offset + (first + i) * result_inner_step +
+                              (j + c) * result_outer_step,
+                          sum[i]);
+            }
         }
     }
-    for (uint g = resumes != 0u ? 0u : 1u; g < count; g++) {
-        values = scratch + from_at + g * dots;
-        for (uint k = 0u; k < 4u; k++) {
-            sum[k] = kq_f32_add(sum[k], values_at(values, first + 16u * k, dots));
-        }
-    }
-    for (uint k = 0u; k < 4u && first + 16u * k < dots; k++) {
-        KQ_STORE_SUMS(sum[k], first + 16u * k, to_at);
-    }
-}
-
-// quantized_dot_pairwise: a work item adds up a chunk of 512 terms, or fewer, of sixteen dots.
-__attribute__((reqd_work_group_size(1, 1, 1)))
-kernel void quantized_dot_pairwise(KQ_BUFFER(, result_range),
-                                   KQ_BUFFER(, scratch_range) KQ_DOT_PARAMS(KQ_PARAM))
-{
-    global const uint *scratch = KQ_RANGE(scratch_range);
-    uint tiles = (dots + KQ_CPU_LANES - 1u) / KQ_CPU_LANES;
-    uint chunk = KQ_GROUP_INDEX / tiles;
-    uint first = KQ_GROUP_INDEX % tiles * KQ_CPU_LANES;
-    uint begin = chunk * KQ_PAIRWISE_CHUNK;
-    if (begin >= count) {
-        return;
-    }
-    uint16 sum[KQ_PAIRWISE_CHUNK];
-    uint values = min(count - begin, KQ_PAIRWISE_CHUNK);
-    for (uint i = 0u; i < values; i++) {
-        sum[i] = values_at(scratch + from_at + (begin + i) * dots, first, dots);
-    }
-    for (; values > 1u; values = (values + 1u) / 2u) {
-        for (uint i = 0u; 2u * i + 1u < values; i++) {
-            sum[i] = kq_f32_add(sum[2u * i], sum[2u * i + 1u]);
-        }
-        if (values % 2u != 0u) {
-            sum[values / 2u] = sum[values - 1u];
-        }
-    }
-    KQ_STORE_SUMS(sum[0], first, to_at + chunk * dots);
 }

@@ -220,18 +220,18 @@ bool manifest_has_file(const cJSON *kernel, const char *api)
            !cJSON_HasObjectItem(kernel, "features");
 }
 
+// The kernel of a pass, or of a whole operation. NULL: none fits.
 static const cJSON *choose_kernel(const cJSON *manifest, const char *api, const cJSON *pass,
                                   const manifest_values *values)
 {
     const cJSON *candidate;
-    cJSON_ArrayForEach(candidate, manifest_member(pass, "kernels"))
+    cJSON_ArrayForEach(candidate, cJSON_GetObjectItemCaseSensitive(pass, "kernels"))
     {
         const cJSON *kernel = find_kernel(manifest, manifest_text(candidate, "name"));
         if (manifest_has_file(kernel, api) && holds(candidate, values)) {
             return kernel;
         }
     }
-    fail("no kernel fits", "");
     return NULL;
 }
 
@@ -267,6 +267,9 @@ static size_t add_pass(const cJSON *manifest, const char *api, const cJSON *area
                        size_t most)
 {
     const cJSON *kernel = choose_kernel(manifest, api, pass, &values);
+    if (kernel == NULL) {
+        fail("no kernel fits", "");
+    }
     const bool takes = cJSON_HasObjectItem(pass, "takes");
     const bool folds = takes || cJSON_HasObjectItem(pass, "leaves_one_of");
     uint32_t from_at = start_of(pass, "from_at", areas, &values);
@@ -314,8 +317,16 @@ size_t manifest_dispatches(const cJSON *manifest, const char *api, const char *o
 {
     const cJSON *found = manifest_member(manifest_member(manifest, "operations"), operation);
     const cJSON *areas = manifest_member(found, "scratch");
+    const cJSON *whole = cJSON_GetObjectItemCaseSensitive(found, "whole");
+    const cJSON *kernel = choose_kernel(manifest, api, whole, values);
     const cJSON *pass;
     size_t count = 0;
+    if (kernel != NULL) {
+        manifest_values all = *values;
+        manifest_set(&all, "resumes", manifest_number(whole, "resumes"));
+        dispatches[0] = make_dispatch(kernel, &all);
+        return dispatches[0].workgroups > 0 ? 1 : 0;
+    }
     cJSON_ArrayForEach(pass, manifest_member(found, "passes"))
     {
         count += add_pass(manifest, api, areas, pass, *values, dispatches + count,

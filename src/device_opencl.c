@@ -373,6 +373,9 @@ static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *
     // Whether the device will do, before anything is compiled.
     kq_opencl *none = NULL;
     kq_result result = opencl_create_pack(device, 0, UINT32_MAX, &none);
+    if (result == KQ_OK) {
+        device->capacity.limits.variants = kq_opencl_variants(none) & ~device->without;
+    }
     kq_opencl_destroy(&none);
     return result;
 }

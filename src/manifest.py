@@ -51,6 +51,8 @@ NOTES = [
     'all must hold. One that is no .base may be passed over. from_at, to_at, resumes and '
     'ends, and count of a dot, are 0 where nothing here sets them, or the area they name is left out. '
     'Dots that are cut along their records (kq_part) are left to the library.',
+    'Where one of the kernels of `whole` would be taken like that, it does all of the operation in one '
+    'dispatch and leaves scratch alone; resumes is as given there.',
     'scratch is areas of words, one behind the other in this order; one whose `where` does not hold is '
     'left out, and takes no place. from_at and to_at of a pass name the areas whose first words they '
     'are. Scratch bytes are 4 times the words of all areas.',
@@ -109,14 +111,12 @@ def kernel_table(c):
             'quantize', 'QUANTIZE',
             {'values': (0, 'read'), 'records': (1, 'read_write'), 'status': (2, 'read_write')},
             [per(c['CPU_LANES'], 'G')]),
+        'quantized_dot.cpu': Kernel(
+            'quantized_dot', 'DOT',
+            {'lhs': (0, 'read'), 'rhs': (1, 'read'), 'result': (2, 'read_write')},
+            [per(c['CPU_LANES'], 'inner'), per(c['COLUMNS'], columns)]),
         'quantized_dot_terms.cpu': Kernel(
             'quantized_dot', 'DOT', inputs, [per(c['CPU_LANES'], 'dots'), per(c['CPU_RECORDS'], 'G')]),
-        'quantized_dot_terms_shared.cpu': Kernel(
-            'quantized_dot', 'DOT', inputs,
-            [per(c['CPU_LANES'], 'inner'), per(1, columns), per(c['CPU_RECORDS'], 'G')]),
-        'quantized_dot_terms_columns': Kernel(
-            'quantized_dot', 'DOT', inputs,
-            [per(c['CPU_LANES'], 'inner'), per(c['COLUMNS'], columns), per(c['CPU_RECORDS'], 'G')]),
         'quantized_dot_terms.columns': Kernel(
             'quantized_dot', 'DOT', inputs,
             [per(1, 'G'), per(c['LANES'], 'inner'),
@@ -128,9 +128,6 @@ def kernel_table(c):
         'quantized_dot_pairwise': Kernel(
             'quantized_dot', 'DOT', folds,
             [per(c['LANES'], 'dots', lanes), per(c['PAIRWISE_CHUNK'], 'count')]),
-        'quantized_dot_pairwise.cpu': Kernel(
-            'quantized_dot', 'DOT', folds,
-            [per(c['CPU_LANES'], 'dots'), per(c['PAIRWISE_CHUNK'], 'count')]),
         'primitive': Kernel(
             'self_test', 'PRIMITIVE', {'items': (0, 'read_write')}, [per(c['LANES'], 'count')]),
         'bandwidth': Kernel(
@@ -151,22 +148,20 @@ def operation_table(c):
     aligned_blocks = {'values_offset': {'multiple_of': 16}, 'values_stride': {'multiple_of': 16},
                       'value_stride': {'least': 4, 'most': 4}, 'records_offset': {'multiple_of': 4},
                       'records_stride': {'multiple_of': 4}}
-    inner_rhs = {'inner': {'least': c['CPU_LANES']}, 'rhs_inner_step': {'most': 0}}
-    several = {'lhs_outer_step': {'most': 0}, 'rhs_outer_step': {'least': 1}}
-    terms = {'kernels': [{'name': 'quantized_dot_terms_columns.cpu', 'where': {**inner_rhs, **several}},
-                         {'name': 'quantized_dot_terms_shared.cpu', 'where': inner_rhs},
-                         {'name': 'quantized_dot_terms.cpu'},
+    side_by_side = {'inner': {'least': c['CPU_LANES']}}
+    whole = [{'name': 'quantized_dot.cpu',
+              'where': {**side_by_side, 'G': {'least': 1, 'most': c['CPU_RECORDS']}}},
+             {'name': 'quantized_dot.cpu',
+              'where': {**side_by_side, 'G': {'least': 1}, 'dots': {'least': c['CPU_DOTS']}}}]
+    terms = {'kernels': [{'name': 'quantized_dot_terms.cpu'},
                          {'name': 'quantized_dot_terms_shared.aligned', 'where': {**shared, **aligned}},
                          {'name': 'quantized_dot_terms_shared.base', 'where': shared},
                          {'name': 'quantized_dot_terms.columns', 'where': {**aligned, **columns}},
                          {'name': 'quantized_dot_terms.base'}],
              'to_at': 'terms'}
     terms_area = {'area': 'terms', 'words': [per(1, 'G', 'dots')]}
-    side_by_side = {'dots': {'least': c['CPU_LANES']}}
-    sequential = [{'name': 'quantized_dot_sequential.cpu', 'where': side_by_side},
-                  {'name': 'quantized_dot_sequential.base'}]
-    pairwise = [{'name': 'quantized_dot_pairwise.cpu', 'where': {**side_by_side, 'G': {'least': 1}}},
-                {'name': 'quantized_dot_pairwise.base', 'where': {'G': {'least': 1}}}]
+    sequential = [{'name': 'quantized_dot_sequential.base'}]
+    pairwise = [{'name': 'quantized_dot_pairwise.base', 'where': {'G': {'least': 1}}}]
     return {
         'quantize': {
             'scratch': [],
@@ -175,12 +170,14 @@ def operation_table(c):
                                     {'name': 'quantize.base'}]}],
             'preset': {'status': [0xFFFFFFFF, 0, 0, 0]}},
         'quantized_dot.sequential': {
+            'whole': {'kernels': whole, 'resumes': 1},
             'scratch': [{'area': 'sums', 'words': [per(1, 'dots')],
                          'where': {'G': {'least': steps + 1}}}, terms_area],
             'passes': [terms, {'kernels': sequential, 'from_at': 'terms', 'to_at': 'sums',
                                'takes': steps}],
             'preset': {}},
         'quantized_dot.pairwise': {
+            'whole': {'kernels': whole, 'resumes': 0},
             'scratch': [terms_area, {'area': 'sums', 'words': [per(chunk, 'G'), per(1, 'dots')],
                                      'where': {'G': {'least': chunk + 1}}}],
             # Of no records a dot is the +0 that the sequential fold starts from.
@@ -328,8 +325,10 @@ def main():
         sys.exit(f'manifest.py: no row for {", ".join(missing)}')
     operations = operation_table(numbers) if names else {}
     for operation in operations.values():
-        for each in operation['passes']:
+        for each in [*operation['passes'], operation.get('whole', {'kernels': []})]:
             each['kernels'] = [kernel for kernel in each['kernels'] if kernel['name'] in names]
+        if not operation.get('whole', {}).get('kernels'):
+            operation.pop('whole', None)
     Path(out).write_text(to_text({
         'format': FORMAT,
         'kquant': version,

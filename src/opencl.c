@@ -122,6 +122,11 @@ fail:
     return result;
 }
 
+uint32_t kq_opencl_variants(const kq_opencl *pack)
+{
+    return pack->programs.suitable;
+}
+
 const char *kq_opencl_program_text(const kq_opencl *pack)
 {
     return pack->programs.text;
@@ -266,18 +271,15 @@ static const struct {
     [KQ_KERNEL_QUANTIZE] = {3, {KQ_VALUES, KQ_RECORDS, KQ_STATUS}},
     [KQ_KERNEL_QUANTIZE_ALIGNED] = {3, {KQ_VALUES, KQ_RECORDS, KQ_STATUS}},
     [KQ_KERNEL_QUANTIZE_CPU] = {3, {KQ_VALUES, KQ_RECORDS, KQ_STATUS}},
+    [KQ_KERNEL_DOT_CPU] = {3, {KQ_LHS, KQ_RHS, KQ_RESULT}},
     [KQ_KERNEL_DOT_TERMS] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_TERMS_COLUMNS] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_TERMS_CPU] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
-    [KQ_KERNEL_DOT_TERMS_COLUMNS_CPU] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_TERMS_SHARED] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_TERMS_SHARED_PACKED] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
-    [KQ_KERNEL_DOT_TERMS_SHARED_CPU] = {3, {KQ_LHS, KQ_RHS, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_SEQUENTIAL] = {2, {KQ_RESULT, KQ_SCRATCH}},
-    [KQ_KERNEL_DOT_SEQUENTIAL_CPU] = {2, {KQ_RESULT, KQ_SCRATCH}},
     [KQ_KERNEL_DOT_PAIRWISE] = {2, {KQ_RESULT, KQ_SCRATCH}},
-    [KQ_KERNEL_DOT_PAIRWISE_CPU] = {2, {KQ_RESULT, KQ_SCRATCH}},
     [KQ_KERNEL_PRIMITIVE] = {1, {KQ_ITEMS}},
     [KQ_KERNEL_BANDWIDTH] = {2, {KQ_FROM, KQ_TO}},
 };

@@ -365,7 +365,9 @@ kq_result kq_cl_compile(kq_cl_compiler *c, uint32_t kernels, kq_cl_programs *pro
     unsigned first = 0;
     for (unsigned i = 0; i < KQ_KERNEL_COUNT; i++) {
         bool is_variant = kq_kernel_is_variant(i);
-        if ((kernels >> i & 1) == 0 || (is_variant && !has_variant(c, i))) {
+        bool is_suitable = !is_variant || has_variant(c, i);
+        programs->suitable |= is_variant && is_suitable ? 1u << i : 0;
+        if ((kernels >> i & 1) == 0 || !is_suitable) {
             continue;
         }
         unsigned of_source = 0;

@@ -37,6 +37,7 @@ typedef struct kq_cl_compiler {
 typedef struct kq_cl_programs {
     cl_program of[KQ_KERNEL_COUNT];  // NULL where there is none
     uint32_t variants;               // those that there are, as bits 1u << KQ_KERNEL_*
+    uint32_t suitable;               // those that suit the device, whether asked for or not
     const char *text;                // what the latest that is no variant was made of
 } kq_cl_programs;
 

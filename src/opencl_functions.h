@@ -44,6 +44,10 @@ kq_result kq_opencl_bandwidth_enqueue(const kq_opencl *pack, cl_mem from, cl_mem
 kq_result kq_opencl_create_without(const kq_opencl_params *params, uint32_t without,
                                    kq_opencl **pack);
 
+// The variants of kernels that the library has for the device, as bits 1u << KQ_KERNEL_*, those
+// that the pack was made without among them. Its compiler may still refuse those for CPUs.
+uint32_t kq_opencl_variants(const kq_opencl *pack);
+
 // What a command may take of any device; no variants.
 extern const kq_limits kq_opencl_limits;
 

@@ -26,7 +26,9 @@
 // on: that of record g lies at to_at + g * dots + i, so dots side by side are words side by side. A
 // fold reads `count` values of each dot, laid out like that, from `from_at` on. If `ends` is 1 it
 // writes the results, if 0 it leaves what it has at `to_at`, laid out like that again. If `resumes`
-// is 1 the sequential fold goes on from the sum that one before it left at `to_at`.
+// is 1 the sequential fold goes on from the sum that one before it left at `to_at`. quantized_dot
+// has no part in scratch: it adds the terms of all G records, in sequential order if `resumes` is 1
+// and in pairwise order if 0, and writes the results.
 // clang-format off
 #define KQ_DOT_PARAMS(field)                                                                       \
     field(G)                                                                                       \
@@ -70,13 +72,16 @@
 #define KQ_LANES_PER_BLOCK         16u
 #define KQ_LANES_PER_ALIGNED_BLOCK 8u
 
-// Dots of one row that a lane of quantized_dot_terms.columns takes, or a work item of a kernel for
-// CPUs.
+// Dots of one row that a lane of quantized_dot_terms.columns takes, or a work item of
+// quantized_dot.cpu.
 #define KQ_COLUMNS 4u
 
 // What a work item of the kernels for CPUs takes: dots side by side, and records of each.
 #define KQ_CPU_LANES   16u
 #define KQ_CPU_RECORDS 16u
+
+// Dots that are enough work items without the records of each divided among several.
+#define KQ_CPU_DOTS 128u
 
 // 16-byte vectors that a lane of bandwidth takes.
 #define KQ_BANDWIDTH_VECTORS 16u

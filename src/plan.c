@@ -13,18 +13,15 @@ const char *const kq_kernel_names[KQ_KERNEL_COUNT] = {
     [KQ_KERNEL_QUANTIZE] = "quantize.base",
     [KQ_KERNEL_QUANTIZE_ALIGNED] = "quantize.aligned",
     [KQ_KERNEL_QUANTIZE_CPU] = "quantize.cpu",
+    [KQ_KERNEL_DOT_CPU] = "quantized_dot.cpu",
     [KQ_KERNEL_DOT_TERMS] = "quantized_dot_terms.base",
     [KQ_KERNEL_DOT_TERMS_COLUMNS] = "quantized_dot_terms.columns",
     [KQ_KERNEL_DOT_TERMS_CPU] = "quantized_dot_terms.cpu",
-    [KQ_KERNEL_DOT_TERMS_COLUMNS_CPU] = "quantized_dot_terms_columns.cpu",
     [KQ_KERNEL_DOT_TERMS_SHARED] = "quantized_dot_terms_shared.base",
     [KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED] = "quantized_dot_terms_shared.aligned",
     [KQ_KERNEL_DOT_TERMS_SHARED_PACKED] = "quantized_dot_terms_shared.packed",
-    [KQ_KERNEL_DOT_TERMS_SHARED_CPU] = "quantized_dot_terms_shared.cpu",
     [KQ_KERNEL_DOT_SEQUENTIAL] = "quantized_dot_sequential.base",
-    [KQ_KERNEL_DOT_SEQUENTIAL_CPU] = "quantized_dot_sequential.cpu",
     [KQ_KERNEL_DOT_PAIRWISE] = "quantized_dot_pairwise.base",
-    [KQ_KERNEL_DOT_PAIRWISE_CPU] = "quantized_dot_pairwise.cpu",
     [KQ_KERNEL_PRIMITIVE] = "primitive.base",
     [KQ_KERNEL_BANDWIDTH] = "bandwidth.base",
 };
@@ -78,6 +75,15 @@ static bool is_whole(const kq_part *part, uint32_t G)
     return part->total == G;
 }
 
+// Whether one dispatch of a kernel for CPUs does all of the dots: its work items are as many as if
+// the records of each were divided too, or enough.
+static bool is_at_once(const kq_shape *shape, uint32_t variants)
+{
+    return (variants >> KQ_KERNEL_DOT_CPU & 1) != 0 && shape->G > 0 &&
+           is_whole(&shape->part, shape->G) && shape->count[0] >= KQ_CPU_LANES &&
+           (shape->G <= KQ_CPU_RECORDS || dots_of(shape) >= KQ_CPU_DOTS);
+}
+
 // Sums of each dot that wait in scratch. In sequential order that is one, the running sum. In
 // pairwise order they are those of complete subtrees, a larger one before a smaller one, as in the
 // binary digits of the number of records so far.
@@ -107,14 +113,13 @@ static uint64_t scratch_bytes(kq_order order, const kq_shape *shape)
 }
 
 // The pairwise fold lays dots of few values side by side in a workgroup.
-static uint64_t pairwise_groups(bool is_for_cpus, uint64_t dots, uint32_t values)
+static uint64_t pairwise_groups(uint64_t dots, uint32_t values)
 {
     uint32_t lanes = 1;
     while (KQ_PAIRWISE_VALUES * lanes < values && lanes < KQ_LANES) {
         lanes *= 2;
     }
-    return ceil_div(dots, is_for_cpus ? KQ_CPU_LANES : KQ_LANES / lanes) *
-           ceil_div(values, KQ_PAIRWISE_CHUNK);
+    return ceil_div(dots, KQ_LANES / lanes) * ceil_div(values, KQ_PAIRWISE_CHUNK);
 }
 
 // A stride or step that is never taken may be any number, even one past 32 bits.
@@ -193,12 +198,12 @@ static uint32_t pairwise_passes(uint32_t G)
     return passes;
 }
 
-static uint32_t count_dispatches(kq_op op, kq_order order, const kq_shape *shape)
+static uint32_t count_dispatches(kq_op op, kq_order order, const kq_shape *shape, uint32_t variants)
 {
     if (is_empty(op, shape)) {
         return 0;
     }
-    if (op == KQ_OP_QUANTIZE || shape->G == 0) {
+    if (op == KQ_OP_QUANTIZE || shape->G == 0 || is_at_once(shape, variants)) {
         return 1;
     }
     if (order == KQ_ORDER_SEQUENTIAL) {
@@ -239,7 +244,7 @@ static bool measure(kq_op op, kq_order order, const kq_shape *shape, const kq_li
             shares_rhs(dots, taken(step[0], shape->count[0]), taken(step[1], shape->count[1]));
         uint64_t terms = terms_groups(shared, dots, shape->G);
         // With G = 0 the sequential fold alone writes +0, whatever the order.
-        groups = order == KQ_ORDER_PAIRWISE && has_inputs ? pairwise_groups(false, dots, shape->G)
+        groups = order == KQ_ORDER_PAIRWISE && has_inputs ? pairwise_groups(dots, shape->G)
                                                           : ceil_div(dots, KQ_LANES);
         groups = groups > terms ? groups : terms;
     }
@@ -247,7 +252,7 @@ static bool measure(kq_op op, kq_order order, const kq_shape *shape, const kq_li
                 groups)) {
         return false;
     }
-    needs->dispatch_count = count_dispatches(op, order, shape);
+    needs->dispatch_count = count_dispatches(op, order, shape, limits->variants);
     return true;
 }
 
@@ -520,17 +525,6 @@ static bool has_aligned_columns(const kq_dot_params *p)
            has_aligned_lhs(p);
 }
 
-// Whether the dots of the inner count share rhs, sixteen and more.
-static bool has_inner_rhs(const kq_dot_params *p)
-{
-    return p->rhs_inner_step == 0 && p->inner >= KQ_CPU_LANES;
-}
-
-static bool has_columns(const kq_dot_params *p)
-{
-    return has_inner_rhs(p) && p->lhs_outer_step == 0 && p->rhs_outer_step != 0;
-}
-
 static bool always(const kq_dot_params *p)
 {
     (void)p;
@@ -557,15 +551,9 @@ static uint64_t cpu_groups(const kq_dot_params *p)
     return ceil_div(p->dots, KQ_CPU_LANES) * ceil_div(p->G, KQ_CPU_RECORDS);
 }
 
-static uint64_t cpu_shared_groups(const kq_dot_params *p)
+static uint64_t at_once_groups(const kq_dot_params *p)
 {
-    return ceil_div(p->inner, KQ_CPU_LANES) * (p->dots / p->inner) * ceil_div(p->G, KQ_CPU_RECORDS);
-}
-
-static uint64_t cpu_columns_groups(const kq_dot_params *p)
-{
-    return ceil_div(p->inner, KQ_CPU_LANES) * ceil_div(p->dots / p->inner, KQ_COLUMNS) *
-           ceil_div(p->G, KQ_CPU_RECORDS);
+    return ceil_div(p->inner, KQ_CPU_LANES) * ceil_div(p->dots / p->inner, KQ_COLUMNS);
 }
 
 // The kernels of the terms, of which the first that the pack has and that suits is taken.
@@ -574,8 +562,6 @@ static const struct {
     bool (*suits)(const kq_dot_params *);
     uint64_t (*groups)(const kq_dot_params *);
 } terms_kernels[] = {
-    {KQ_KERNEL_DOT_TERMS_COLUMNS_CPU, has_columns, cpu_columns_groups},
-    {KQ_KERNEL_DOT_TERMS_SHARED_CPU, has_inner_rhs, cpu_shared_groups},
     {KQ_KERNEL_DOT_TERMS_CPU, always, cpu_groups},
     {KQ_KERNEL_DOT_TERMS_SHARED_PACKED, has_aligned_shared_rhs, shared_terms_groups},
     {KQ_KERNEL_DOT_TERMS_SHARED_ALIGNED, has_aligned_shared_rhs, shared_terms_groups},
@@ -618,12 +604,6 @@ static uint64_t choose_quantize(const kq_plan *plan, kq_step *step)
     return ceil_div(plan->quantize.G, blocks);
 }
 
-// A fold's kernel for CPUs if the pack has it and there are enough dots, else its base.
-static unsigned choose_fold(const kq_plan *plan, unsigned for_cpus, unsigned base)
-{
-    return plan->dot.dots >= KQ_CPU_LANES && plan_has(plan, for_cpus) ? for_cpus : base;
-}
-
 kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
 {
     kq_step step = {0};
@@ -644,19 +624,22 @@ kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
         groups = ceil_div(plan->primitive.count, KQ_LANES);
     } else {
         kq_dot_params p = plan->dot;
-        if (p.G > 0 && index == 0) {
+        if (p.G > 0 && plan->needs.dispatch_count == 1) {
+            step.kernel = KQ_KERNEL_DOT_CPU;
+            p.resumes = plan->order == KQ_ORDER_SEQUENTIAL;
+            groups = at_once_groups(&p);
+        } else if (p.G > 0 && index == 0) {
             groups = choose_terms(plan, &step);
             p.to_at = plan->terms_at;
         } else {
             // With G = 0 the sequential fold alone writes +0, whatever the order.
             bool pairwise = plan->order == KQ_ORDER_PAIRWISE && p.G > 0;
             if (pairwise) {
-                step.kernel = choose_fold(plan, KQ_KERNEL_DOT_PAIRWISE_CPU, KQ_KERNEL_DOT_PAIRWISE);
+                step.kernel = KQ_KERNEL_DOT_PAIRWISE;
                 pairwise_fold(plan, index - 1, &p);
-                groups = pairwise_groups(kq_kernel_is_for_cpus(step.kernel), p.dots, p.count);
+                groups = pairwise_groups(p.dots, p.count);
             } else {
-                step.kernel =
-                    choose_fold(plan, KQ_KERNEL_DOT_SEQUENTIAL_CPU, KQ_KERNEL_DOT_SEQUENTIAL);
+                step.kernel = KQ_KERNEL_DOT_SEQUENTIAL;
                 sequential_fold(plan, p.G > 0 ? index - 1 : 0, &p);
                 groups = ceil_div(p.dots, KQ_LANES);
             }

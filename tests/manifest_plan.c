@@ -139,8 +139,8 @@ static void compare_bandwidth(const cJSON *manifest, uint32_t count, tally *t)
 
 static const uint32_t Gs[] = {0,   1,   2,   3,   4,     5,     8,     9,     63,    64,
                               100, 127, 128, 129, 16384, 16385, 32768, 32769, 65537, 100000};
-static const uint32_t counts[][2] = {{0, 1},  {1, 1},  {2, 1},  {31, 1}, {32, 1},
-                                     {1, 33}, {32, 3}, {64, 1}, {65, 2}, {100, 10}};
+static const uint32_t counts[][2] = {{0, 1},  {1, 1},  {2, 1},  {31, 1}, {32, 1},  {1, 33},
+                                     {32, 3}, {64, 1}, {65, 2}, {2, 70}, {100, 10}};
 
 static kq_operand operand(uint64_t buffer, uint32_t G)
 {

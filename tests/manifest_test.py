@@ -194,7 +194,8 @@ def check_kernel(installed, kernel):
 
 def check_operation(name, operation, kernels):
     """That all names are of something; what they come to is for MANIFEST_PLAN to see."""
-    used = [choice for each in operation['passes'] for choice in each['kernels']]
+    used = [choice for each in [*operation['passes'], operation.get('whole', {'kernels': []})]
+            for choice in each['kernels']]
     for choice in used:
         if choice['name'] not in kernels:
             yield f'{name} has the kernel {choice["name"]}, which is not there'
@@ -331,6 +332,14 @@ def changes(manifest):
                         yield 'plans', set_at(*at_pass, i, 'where', param, 'least', least)
                     if 'multiple_of' in bounds:
                         yield 'plans', set_at(*at_pass, i, 'where', param, 'multiple_of', 8)
+        if 'whole' in manifest['operations'][sequential[1]]:
+            yield 'plans', set_at(*sequential, 'whole', 'resumes', 0)
+            yield 'plans', set_at(*at['quantized_dot.cpu'], 'workgroups', 1, 'per', 2)
+            yield 'plans', drop(*tree, 'whole')
+            for i, choice in enumerate(manifest['operations'][tree[1]]['whole']['kernels']):
+                yield 'plans', drop(*tree, 'whole', 'kernels', i)
+                for param in choice['where']:
+                    yield 'plans', drop(*tree, 'whole', 'kernels', i, 'where', param)
         yield 'plans', drop(*sequential, 'passes', 0)
         yield 'plans', set_at(*tree, 'passes', 1, 'leaves_one_of', 64)
         yield 'plans', set_at(*tree, 'passes', 1, 'from_at', 'sums')

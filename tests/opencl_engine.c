@@ -110,8 +110,7 @@ void engine_open(engine *e, const engine_options *options)
     cl_uint alignment_bits = 0;
     memset(e, 0, sizeof *e);
     e->wrapped.il = options->il;
-    // Base kernels, which are those that all devices have.
-    e->wrapped.native_vector_width_char = 1;
+    e->wrapped.native_vector_width_char = options->has_cpu_kernels ? 0 : 1;
     e->lookup = wrapped_opencl_lookup(&e->wrapped);
     assert_true(load(&e->cl));
     e->device = find_device(&e->cl, &platform);

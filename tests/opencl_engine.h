@@ -58,6 +58,7 @@ typedef struct engine_options {
     const char *expected_name;  // must occur in the name of device or platform
     wrapped_il il;
     bool is_quick;
+    bool has_cpu_kernels;  // where the device is a CPU; else base kernels, which all devices have
     vectors vectors;
 } engine_options;
 

@@ -41,7 +41,7 @@ static wrapped_opencl wrapped_now[DEVICE_COUNT];
 static kq_device *devices[DEVICE_COUNT];
 static wrapped_opencl *current;
 static engine parts_engine;
-static const engine_options options;
+static const engine_options options = {.has_cpu_kernels = true};
 
 bool property_is_possible(void)
 {
