@@ -195,10 +195,10 @@ static const dot_test dot_tests[] = {
         .repeat = {.count = {1, 1}},
     },
     {
-        .output = {"pairwise dot", RESULTS_AT + 8, 16, UINT64_C(0x788267D3A24F8695)},
+        .output = {"pairwise dot", RESULTS_AT + 8, 16, UINT64_C(0x35C4E1A67293E3BD)},
         .skip = 3,
         .order = KQ_ORDER_PAIRWISE,
-        .G = 301,
+        .G = 601,
         .lhs_at = LHS_AT,
         .rhs_at = FIRST_RECORD_AT,
         .lhs_stride = 1,

@@ -293,7 +293,7 @@ static void test_report_of_outputs(void **state)
         [2] = "quantize of 6 blocks",
         [3] = "quantize of 4 blocks",
         [4] = "sequential dot, 1 x 1 of G = 6",
-        [5] = "pairwise dot, 2 x 1 of G = 301 in pairwise order",
+        [5] = "pairwise dot, 2 x 1 of G = 601 in pairwise order",
         [6] = "repeat of dots, 4 x 3 of G = 3",
         [7] = "repeat of dots, 6 x 2 of G = 3 in pairwise order",
         [8] = "repeat of dots, 8 x 2 of G = 2",

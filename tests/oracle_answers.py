@@ -252,7 +252,7 @@ ITEM, LEVELS = 16, 10
 TINY, LHS = 30 * ITEM, 273 * ITEM
 DOTS = [
     Dots("sequential dot", 8, 1, sequential, 6, LHS, 0, 144, 1, (1, 1), (0, 0), (0, 0), (0, 0)),
-    Dots("pairwise dot", 16, 3, pairwise, 301, LHS, 0, 1, 0, (2, 1), (31, 0), (1, 0), (5, 0)),
+    Dots("pairwise dot", 16, 3, pairwise, 601, LHS, 0, 1, 0, (2, 1), (31, 0), (1, 0), (5, 0)),
     Dots("repeat of dots", 64, 0, sequential, 3, LHS, 0, 147, 1, (4, 3), (7, 31), (1, 2), (5, 22)),
     Dots("repeat of dots", 96, 2, pairwise, 3, LHS, 0, 150, 1, (6, 2), (31, 7), (1, 2), (17, 5)),
     Dots("repeat of dots", 64, 0, sequential, 2, TINY, LEVELS, ITEM, 0, (8, 2),
