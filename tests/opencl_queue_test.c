@@ -169,7 +169,7 @@ static void check_chain(const engine *e, unsigned from, unsigned count, cl_uint 
 // the gate opens, so that all is enqueued by calls that return before anything has run.
 static void run_pipeline(fixture *f, cl_command_queue queue)
 {
-    enum { BLOCKS = 3, G = 150, DOTS = 2 };  // dots take the last record again and again
+    enum { BLOCKS = 3, G = 600, DOTS = 2 };  // dots take the last record again and again
     engine *e = &f->engine;
     const engine_functions *cl = &e->cl;
     const kq_view values_view = {.offset = 4, .G = BLOCKS};
@@ -229,7 +229,7 @@ static void run_pipeline(fixture *f, cl_command_queue queue)
     assert_int_equal(cl->clEnqueueReadBuffer(queue, q.at[KQ_RECORDS].buffer, CL_FALSE, 0,
                                              sizeof records, records, 1, &made[0], &was_read[1]),
                      CL_SUCCESS);
-    // G = 150: one fold of the sequential dot, two of the pairwise one.
+    // G = 600: one fold of the sequential dot, two of the pairwise one.
     check_chain(e, 0, 1, 2, written[0], made[0]);
     check_chain(e, 1, 2, 2, made[0], made[1]);
     check_chain(e, 3, 3, 2, made[0], made[2]);
