@@ -59,36 +59,54 @@ const char *kq_cl_cache_key(const kq_cl_cache *cache, const char *options, const
     return key;
 }
 
+// What is kept begins with a digest of the key and of the driver's binary behind it: there are
+// drivers that abort at a binary which was cut off, or run one with a wrong bit.
+static uint64_t digest_kept(const char *key, const unsigned char *binary, size_t bytes)
+{
+    return digest_more(digest_more(DIGEST_START, key, strlen(key) + 1), binary, bytes);
+}
+
 cl_program kq_cl_cache_load(const kq_cl_cache *cache, const char *key, cl_context context,
                             cl_device_id device)
 {
     cl_int code = CL_SUCCESS;
     cl_int status = CL_SUCCESS;
     cl_program program = NULL;
+    uint64_t digest = 0;
     size_t bytes = cache->place.load(cache->place.user, key, NULL, 0);
-    unsigned char *data = bytes > 0 ? malloc(bytes) : NULL;
-    if (data == NULL || cache->place.load(cache->place.user, key, data, bytes) != bytes) {
-        free(data);
-        return NULL;
+    unsigned char *kept = bytes > sizeof digest ? malloc(bytes) : NULL;
+    if (kept == NULL || cache->place.load(cache->place.user, key, kept, bytes) != bytes) {
+        goto done;
     }
-    program =
-        cache->create(context, 1, &device, &bytes, (const unsigned char **)&data, &status, &code);
-    free(data);
+    const unsigned char *binary = kept + sizeof digest;
+    bytes -= sizeof digest;
+    memcpy(&digest, kept, sizeof digest);
+    if (digest == digest_kept(key, binary, bytes)) {
+        program = cache->create(context, 1, &device, &bytes, &binary, &status, &code);
+    }
+done:
+    free(kept);
     return code == CL_SUCCESS && status == CL_SUCCESS ? program : NULL;
 }
 
 void kq_cl_cache_store(const kq_cl_cache *cache, const char *key, cl_program program)
 {
+    uint64_t digest = 0;
     size_t bytes = 0;
     if (cache->get_info(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) !=
             CL_SUCCESS ||
-        bytes == 0) {
+        bytes == 0 || bytes > SIZE_MAX - sizeof digest) {
         return;
     }
-    unsigned char *data = malloc(bytes);
-    if (data != NULL &&
-        cache->get_info(program, CL_PROGRAM_BINARIES, sizeof data, &data, NULL) == CL_SUCCESS) {
-        cache->place.store(cache->place.user, key, data, bytes);
+    unsigned char *kept = malloc(sizeof digest + bytes);
+    if (kept == NULL) {
+        return;
     }
-    free(data);
+    unsigned char *binary = kept + sizeof digest;
+    if (cache->get_info(program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) == CL_SUCCESS) {
+        digest = digest_kept(key, binary, bytes);
+        memcpy(kept, &digest, sizeof digest);
+        cache->place.store(cache->place.user, key, kept, sizeof digest + bytes);
+    }
+    free(kept);
 }

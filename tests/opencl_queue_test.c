@@ -531,6 +531,30 @@ static void store_kept(void *user, const char *key, const void *data, size_t byt
     assert_in_range(snprintf(k->programs[i].key, sizeof k->programs[i].key, "%s", key), 1, 63);
 }
 
+// Cut off, down to nothing; a bit flipped, in front or anywhere; the program of another key.
+enum { DAMAGES = 7 };
+
+static void damage(kept *k, unsigned how)
+{
+    unsigned char *first = k->programs[0].data;
+    const size_t first_bytes = k->programs[0].bytes;
+    for (unsigned i = 0; i < k->count; i++) {
+        size_t *bytes = &k->programs[i].bytes;
+        unsigned char *data = k->programs[i].data;
+        switch (how) {
+        case 0: *bytes -= 1; break;
+        case 1: *bytes /= 2; break;
+        case 2: *bytes = 8; break;
+        case 3: *bytes = 1; break;
+        case 4: data[0] ^= 1; break;
+        case 5: data[*bytes - *bytes / 3] ^= 0x10; break;
+        default:
+            k->programs[i].data = i + 1 < k->count ? k->programs[i + 1].data : first;
+            *bytes = i + 1 < k->count ? k->programs[i + 1].bytes : first_bytes;
+        }
+    }
+}
+
 static cl_int refuse_binaries(void *user, const char *call, unsigned number)
 {
     (void)user;
@@ -558,8 +582,8 @@ static void use_cache(fixture *f, const kq_cache *cache, unsigned *sources, unsi
     e->pack = main_pack;
 }
 
-// What was compiled once is taken from the caller's cache; what a driver no longer takes is
-// compiled again; without a cache nothing is asked for.
+// What was compiled once is taken from the caller's cache; what is damaged never meets the driver,
+// and is compiled again, as is what a driver no longer takes; without a cache nothing is asked for.
 static void test_cache(void **state)
 {
     fixture *f = *state;
@@ -579,6 +603,14 @@ static void test_cache(void **state)
     use_cache(f, &cache, &sources, &binaries);
     assert_int_equal(sources, 0);
     assert_int_equal(binaries, k.count);
+    for (unsigned how = 0; how < DAMAGES; how++) {
+        damage(&k, how);
+        use_cache(f, &cache, &sources, &binaries);
+        assert_int_equal(sources, k.count);
+        assert_int_equal(binaries, 0);
+        use_cache(f, &cache, &sources, &binaries);
+        assert_int_equal(sources, 0);
+    }
     f->engine.wrapped.fail = refuse_binaries;
     use_cache(f, &cache, &sources, &binaries);
     f->engine.wrapped.fail = NULL;

@@ -137,7 +137,7 @@ typedef struct kq_lookup {
     void *user;
 } kq_lookup;
 
-// A place of yours for what OpenCL compilers made, so that a later create needs none; of a key for driver and kernel.
+// A place of yours for what OpenCL compilers made. Keys make file names, below 64 bytes. Damage is noticed: a miss.
 typedef struct kq_cache {
     size_t (*load)(void *user, const char *key, void *data, size_t capacity);  // bytes stored, copied if they fit; or 0
     void (*store)(void *user, const char *key, const void *data, size_t bytes);
