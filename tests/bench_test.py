@@ -153,11 +153,19 @@ def test_refusals():
             (['--json=d.json', '--compare=d.json'], '--json=d.json and --compare=d.json are one file'),
             (['--plot=same.svg', '--compare=d.json'], '--plot=same.svg and --compare=d.json'),
             (['--json=new', '--plot=new'], '--json=new and --plot=new are one file'),
+            (['--json=new', '--plot=./new'], '--json=new and --plot=./new are one file'),
+            (['--filter=quantize-16'], '--filter chooses from the list'),
             (['--list', '--plot=new'], '--list times nothing'),
             (['--list', '--json=new'], '--list times nothing'),
             (['--plot'], '--plot')):
         done = bench(2, *SMALL, *arguments)
         expect(words in done.stderr and done.stdout == '', f'{arguments}: {done.stderr}')
+    done = bench(2, '--filter=quantize-16', '--long=16')
+    expect('--filter chooses from the list' in done.stderr, done.stderr)
+    # What can't be written is said before anything is measured.
+    for output in '--json=nowhere/new', '--plot=nowhere/new', '--json=.':
+        done = bench(99, *SMALL, output)
+        expect("can't be written" in done.stderr and done.stdout == '', f'{output}: {done.stderr}')
     os.unlink('same.svg')
     expect(Path('d.json').read_bytes() == before and not Path('new').exists(), 'files were written')
 

@@ -230,7 +230,7 @@ static void test_lost_work(void **state)
     f->wrapped.lost_kernels = "quantized_dot_pairwise";
     assert_int_equal(kq_self_test(f->device, &step), KQ_ERROR_DRIVER);
     assert_string_equal(step, "pairwise dot");
-    check_report(f, KQ_ERROR_DRIVER, "pairwise dot, 2 x 1 of G = 301 in pairwise order: FNV-1a");
+    check_report(f, KQ_ERROR_DRIVER, "pairwise dot, 2 x 1 of G = 601 in pairwise order: FNV-1a");
     f->wrapped.lost_kernels = NULL;
     assert_int_equal(kq_self_test(f->device, &step), KQ_OK);
     assert_null(step);

@@ -413,6 +413,11 @@ int cmd_bench(int argc, char **argv)
         complain("bench: --long is one dot of its own sizes, without --records and --repeat");
         return EXIT_USAGE;
     }
+    if (filter != NULL && (is_own || longest != 0)) {
+        complain(
+            "bench: --filter chooses from the list, which --records, --repeat and --long replace");
+        return EXIT_USAGE;
+    }
     if (is_own) {
         add_dots(&b, "dots", (uint32_t)records, count, false);
     }
@@ -436,6 +441,9 @@ int cmd_bench(int argc, char **argv)
             printf("%s\n", b.shapes[k].name);
         }
         return EXIT_DONE;
+    }
+    if ((b.json != NULL && !is_writable(b.json)) || (b.plot != NULL && !is_writable(b.plot))) {
+        return EXIT_UNDECIDED;
     }
     if (baseline != NULL && (b.baseline = bench_baseline_read(baseline)) == NULL) {
         return EXIT_UNDECIDED;

@@ -79,20 +79,46 @@ static FILE *create_beside(const char *path, char **name)
     return file;
 }
 
-bool write_file(const char *path, const uint8_t *bytes, size_t count)
+// The file that write_file writes for path, and what it then renames it to, both the caller's to
+// free. NULL: complained about, with nothing to free.
+static FILE *open_for(const char *path, char **name, char **target)
 {
     path_kind kind = platform_path_kind(path);
     if (kind != PATH_ABSENT && kind != PATH_FILE) {
         complain("%s: can't be written: there is something there that is no ordinary file", path);
-        return false;
+        return NULL;
     }
-    char *target = platform_follow_links(path);
-    char *name = NULL;
-    FILE *file = target != NULL ? create_beside(target, &name) : NULL;
+    *name = NULL;
+    *target = platform_follow_links(path);
+    FILE *file = *target != NULL ? create_beside(*target, name) : NULL;
     if (file == NULL) {
         complain("%s: can't be written: %s", path, strerror(errno));
-        free(name);
-        free(target);
+        free(*name);
+        free(*target);
+    }
+    return file;
+}
+
+bool is_writable(const char *path)
+{
+    char *name, *target;
+    FILE *file = open_for(path, &name, &target);
+    if (file == NULL) {
+        return false;
+    }
+    fclose(file);
+    remove(name);
+    free(name);
+    free(target);
+    return true;
+}
+
+bool write_file(const char *path, const uint8_t *bytes, size_t count)
+{
+    path_kind kind = platform_path_kind(path);
+    char *name, *target;
+    FILE *file = open_for(path, &name, &target);
+    if (file == NULL) {
         return false;
     }
     bool is_good = count == 0 || fwrite(bytes, 1, count, file) == count;
@@ -108,7 +134,30 @@ bool write_file(const char *path, const uint8_t *bytes, size_t count)
     return is_good;
 }
 
+// Where a file is or will be: the length of its folder's part of the path.
+static size_t folder_length(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash != NULL ? (size_t)(slash - path) + 1 : 0;
+}
+
+static char *folder_of(const char *path)
+{
+    size_t length = folder_length(path);
+    char *folder = allocate(length + 3, 1);
+    snprintf(folder, length + 3, "%.*s.", (int)length, path);
+    return folder;
+}
+
 bool is_same_file(const char *a, const char *b)
 {
-    return strcmp(a, b) == 0 || platform_is_same_file(a, b);
+    if (strcmp(a, b) == 0 || platform_is_same_file(a, b)) {
+        return true;
+    }
+    char *folders[2] = {folder_of(a), folder_of(b)};
+    bool are = strcmp(a + folder_length(a), b + folder_length(b)) == 0 &&
+               platform_is_same_file(folders[0], folders[1]);
+    free(folders[0]);
+    free(folders[1]);
+    return are;
 }

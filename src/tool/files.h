@@ -21,7 +21,11 @@ bool read_records(const char *path, uint32_t unit, const char *what, uint8_t **b
 // about, and the new file is gone.
 bool write_file(const char *path, const uint8_t *bytes, size_t count);
 
-// Whether both paths lead to one file, links of any kind followed: an output must be no input.
+// Whether write_file can do that at the time; asked before long work. False: complained about.
+bool is_writable(const char *path);
+
+// Whether both paths lead to one file, links of any kind followed, or will when it is there: an
+// output must be no input.
 bool is_same_file(const char *a, const char *b);
 
 #endif
