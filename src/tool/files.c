@@ -144,8 +144,9 @@ static size_t folder_length(const char *path)
 static char *folder_of(const char *path)
 {
     size_t length = folder_length(path);
-    char *folder = allocate(length + 3, 1);
-    snprintf(folder, length + 3, "%.*s.", (int)length, path);
+    char *folder = allocate(length + 2, 1);
+    memcpy(folder, path, length);
+    memcpy(folder + length, ".", 2);
     return folder;
 }
 
