@@ -133,9 +133,10 @@ fi
 # --- Build
 
 build=$out/build
+export PKG_CONFIG_LIBDIR="$sysroot/lib/pkgconfig"  # where ninja configures it again, too
 if [ ! -f "$build/build.ninja" ]; then
     rm -rf "$build"
-    PKG_CONFIG_LIBDIR=$sysroot/lib/pkgconfig quietly 1 'meson setup' meson setup "$build" "$root" \
+    quietly 1 'meson setup' meson setup "$build" "$root" \
         --werror --cross-file "$here/windows.ini" -Dc_args="-isystem $sysroot/include" -Dmpi=disabled
 fi
 quietly 1 'the build for Windows' ninja -C "$build"
@@ -145,11 +146,16 @@ quietly 1 'the build for Windows' ninja -C "$build"
 dll=$(find "$build/src" -name 'libkquant*.dll')
 header_functions=$(sed -e 's,//.*,,' -e '/^ *#/d' "$root"/include/kquant/*.h | tr '\n' ' ' | tr ';' '\n' |
     grep 'KQ_API ' | grep -oE '\bkq_[a-z0-9_]+ ?\(' | tr -d ' (' | sort)
-$target-objdump -p "$dll" >"$out/dll.txt"
-exported=$(awk '/Ordinal\/Name Pointer/ { on = 1; next } on && !/\[/ { exit } on { print $NF }' \
-    "$out/dll.txt" | sort)
-if [ -z "$header_functions" ] || [ "$exported" != "$header_functions" ]; then
-    fail "the DLL exports other names than the headers: $(echo "$exported" | head -5)"
+exported()
+{
+    $target-objdump -p "$1" |
+        awk '/Ordinal\/Name Pointer/ { on = 1; next } on && !/\[/ { exit } on { print $NF }' | sort
+}
+exported "$dll" >"$out/exported"
+echo "$header_functions" | diff - "$out/exported" ||
+    fail "the DLL exports other names than the headers declare, as above"
+if [ -n "$(exported "$build/src/tool/kquant.exe")" ]; then
+    fail "a program that links the archives exports $(exported "$build/src/tool/kquant.exe" | head -3)"
 fi
 for file in "$dll" "$build/src/tool/kquant.exe"; do
     imports=$($target-objdump -p "$file" | sed -n 's/.*DLL Name: //p' | sort | xargs)
@@ -300,6 +306,7 @@ chmod +x "$kquant"
 run windows_test sh "$tests/drivers.sh" run lavapipe python3 "$here/windows_test.py" \
     "$build/src/tool/kquant.exe" ${native:+"$native"}
 run tool_test sh "$tests/drivers.sh" run reference sh "$tests/tool_test.sh" --no-links "$kquant"
+run verify_test sh "$tests/verify_test.sh" "$kquant" python3 "$root/samples/multiply.py"
 if [ $level = full ]; then
     run verdict_test sh "$tests/drivers.sh" run reference sh "$tests/verdict_test.sh" "$kquant"
 fi
