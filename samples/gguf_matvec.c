@@ -106,9 +106,13 @@ static int complain_of(const options *given, const gguf_tensor *tensor, const ch
 
 static double seconds(void)
 {
+#if defined(_WIN32)  // where this is the time that passes, and not every C library has the other
+    return (double)clock() / CLOCKS_PER_SEC;
+#else
     struct timespec now;
     timespec_get(&now, TIME_UTC);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+#endif
 }
 
 static uint32_t load_u32(const unsigned char *bytes)

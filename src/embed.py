@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the C table behind kq_kernels(), or a file's text as a C string.
+"""Writes the C table behind kq_kernels(), a file's text as a C string, or the list of exports.
 
 embed.py kernels OUT.c [KERNEL...]    KERNEL is name,api,op,caps,address_bits,[SPIRV][,SOURCE,FOLDER...]
 embed.py text OUT.c SYMBOL FILE...    ASCII files, one after the other, as unsigned char SYMBOL[]
 embed.py source OUT.cl SOURCE FOLDER...  SOURCE with its own includes resolved, and no idle function
+embed.py exports OUT.def HEADER...    what the headers declare with KQ_API, as a linker for Windows takes it
 embed.py version KQUANT.H             prints it
 """
 import re
@@ -123,6 +124,12 @@ def embed_text(out, symbol, files):
         f';\nconst size_t {symbol}_bytes = sizeof {symbol} - 1;\n')
 
 
+def exports(out, headers):
+    text = ''.join(re.sub(r'//.*|^\s*#.*', '', Path(h).read_text(), flags=re.M) for h in headers)
+    names = re.findall(r'\bKQ_API [^;(]*\b(kq_\w+)\s*\(', text)
+    Path(out).write_text('EXPORTS\n' + ''.join(f'    {name}\n' for name in sorted(names)))
+
+
 def print_version(header):
     text = Path(header).read_text()
     print('.'.join(re.search(rf'#define KQ_VERSION_{part} (\d+)', text).group(1)
@@ -139,6 +146,8 @@ def main():
         print_version(out)
     elif command == 'text':
         embed_text(out, rest[0], rest[1:])
+    elif command == 'exports':
+        exports(out, rest)
     elif command == 'source':
         Path(out).write_text(source_text(rest[0], rest[1:]))
     else:

@@ -4,7 +4,9 @@
 
 #include <kquant/kquant.h>
 
-#if defined(__GNUC__)
+#if defined(__MINGW32__)  // whose stdio is C11's, unlike the system's own
+# define KQ_PRINTF(text, first) __attribute__((__format__(__gnu_printf__, text, first)))
+#elif defined(__GNUC__)
 # define KQ_PRINTF(text, first) __attribute__((__format__(__printf__, text, first)))
 #else
 # define KQ_PRINTF(text, first)

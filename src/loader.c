@@ -2,6 +2,21 @@
 // unloaded, and a loader opened twice is the same one.
 #include "device.h"
 
+#ifdef _WIN32
+# include <windows.h>
+
+// The system's folder alone: a loader that lies in a program's or the current folder is nobody's.
+static inline void *open_library(const char *name)
+{
+    return (void *)LoadLibraryExA(name, NULL, LOAD_LIBRARY_SEARCH_SYSTEM32);
+}
+
+static inline kq_proc find_symbol(void *library, const char *name)
+{
+    return (kq_proc)(void (*)(void))GetProcAddress((HMODULE)library, name);
+}
+#endif
+
 #ifdef KQ_HAS_VULKAN
 # include <volk.h>
 
@@ -10,24 +25,17 @@ kq_proc kq_find_vulkan(const kq_lookup *lookup)
     if (lookup != NULL && lookup->fn != NULL) {
         return lookup->fn(lookup->user, "vkGetInstanceProcAddr");
     }
+# ifdef _WIN32
+    void *library = open_library("vulkan-1.dll");
+    return library != NULL ? find_symbol(library, "vkGetInstanceProcAddr") : NULL;
+# else
     return volkInitialize() == VK_SUCCESS ? (kq_proc)vkGetInstanceProcAddr : NULL;
+# endif
 }
 #endif
 
 #ifdef KQ_HAS_OPENCL
 # ifdef _WIN32
-#  include <windows.h>
-
-static void *open_library(const char *name)
-{
-    return (void *)LoadLibraryA(name);
-}
-
-static kq_proc find_symbol(void *library, const char *name)
-{
-    return (kq_proc)(void (*)(void))GetProcAddress((HMODULE)library, name);
-}
-
 static const char *const library_names[] = {"OpenCL.dll"};
 # else
 #  include <dlfcn.h>

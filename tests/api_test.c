@@ -524,19 +524,27 @@ static void test_repeats(void **state)
 
 // --- The self-test
 
+static double milliseconds(void)
+{
+#if defined(_WIN32)  // where this is the time that passes, and not every C library has the other
+    return 1e3 * (double)clock() / CLOCKS_PER_SEC;
+#else
+    struct timespec now;
+    timespec_get(&now, TIME_UTC);
+    return 1e3 * (double)now.tv_sec + 1e-6 * (double)now.tv_nsec;
+#endif
+}
+
 // The best of a few times, in ms: the machine may be busy.
 static double time_self_test(void)
 {
     double best = 1e9;
     for (int i = 0; i < 5; i++) {
-        struct timespec start, end;
         const char *step = "none";
-        timespec_get(&start, TIME_UTC);
+        double start = milliseconds();
         WORKS(kq_self_test(device, &step));
-        timespec_get(&end, TIME_UTC);
+        double ms = milliseconds() - start;
         assert_null(step);
-        double ms = 1e3 * (double)(end.tv_sec - start.tv_sec) +
-                    1e-6 * (double)(end.tv_nsec - start.tv_nsec);
         best = ms < best ? ms : best;
     }
     return best;

@@ -14,7 +14,7 @@ bool read_file(const char *path, size_t max, uint8_t **bytes, size_t *count)
         complain("%s: is a folder, not a file", path);
         return false;
     }
-    FILE *file = fopen(path, "rb");
+    FILE *file = platform_open(path);
     if (file == NULL) {
         complain("%s: can't be read: %s", path, strerror(errno));
         return false;
@@ -71,10 +71,10 @@ static FILE *create_beside(const char *path, char **name)
     size_t bytes = strlen(path) + 16;
     *name = allocate(bytes, 1);
     snprintf(*name, bytes, "%s.partial", path);
-    FILE *file = fopen(*name, "wbx");
+    FILE *file = platform_create(*name);
     for (int i = 1; file == NULL && errno == EEXIST && i < 100; i++) {
         snprintf(*name, bytes, "%s.partial%d", path, i);
-        file = fopen(*name, "wbx");
+        file = platform_create(*name);
     }
     return file;
 }
@@ -107,7 +107,7 @@ bool is_writable(const char *path)
         return false;
     }
     fclose(file);
-    remove(name);
+    platform_remove(name);
     free(name);
     free(target);
     return true;
@@ -127,23 +127,17 @@ bool write_file(const char *path, const uint8_t *bytes, size_t count)
     is_good = is_good && platform_replace_file(name, target);
     if (!is_good) {
         complain("%s: can't be written: %s", path, strerror(errno));
-        remove(name);
+        platform_remove(name);
     }
     free(name);
     free(target);
     return is_good;
 }
 
-// Where a file is or will be: the length of its folder's part of the path.
-static size_t folder_length(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? (size_t)(slash - path) + 1 : 0;
-}
-
+// Where a file is or will be.
 static char *folder_of(const char *path)
 {
-    size_t length = folder_length(path);
+    size_t length = platform_folder_length(path);
     char *folder = allocate(length + 2, 1);
     memcpy(folder, path, length);
     memcpy(folder + length, ".", 2);
@@ -156,8 +150,9 @@ bool is_same_file(const char *a, const char *b)
         return true;
     }
     char *folders[2] = {folder_of(a), folder_of(b)};
-    bool are = strcmp(a + folder_length(a), b + folder_length(b)) == 0 &&
-               platform_is_same_file(folders[0], folders[1]);
+    bool are =
+        platform_is_same_name(a + platform_folder_length(a), b + platform_folder_length(b)) &&
+        platform_is_same_file(folders[0], folders[1]);
     free(folders[0]);
     free(folders[1]);
     return are;

@@ -11,6 +11,9 @@ static const int signals[] = {
 #ifdef SIGHUP
     SIGHUP,
 #endif
+#ifdef SIGBREAK
+    SIGBREAK,
+#endif
 };
 
 static void notice(int number)

@@ -4,8 +4,8 @@
 
 #include <stdbool.h>
 
-// From now on SIGINT, SIGTERM and, where there is one, SIGHUP are only noticed, unless they were to
-// be ignored.
+// From now on SIGINT, SIGTERM and, where they are, SIGHUP and SIGBREAK are only noticed, unless
+// they were to be ignored.
 void interrupt_catch(void);
 bool interrupt_has_come(void);
 

@@ -1,5 +1,6 @@
 // The kquant command: finds the subcommand, explains all of them.
 
+#include "platform.h"
 #include "tool.h"
 
 #include <stdio.h>
@@ -94,11 +95,17 @@ static int run(int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    platform_state state;
+    if (!platform_begin(&state, &argc, &argv)) {
+        complain("out of memory");
+        return EXIT_UNDECIDED;
+    }
     int code = run(argc, argv);
     // What could not be said has not been decided.
     if (fflush(stdout) != 0 || ferror(stdout)) {
         complain("stdout can't be written");
         code = worst_exit(code, EXIT_UNDECIDED);
     }
+    platform_finish(&state);
     return code;
 }

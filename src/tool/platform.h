@@ -1,10 +1,20 @@
-// The few things that C11 does not have. Every system-dependent line of the command is in
-// platform.c.
+// The few things that C11 does not have, or has for the names of one code page only. Every
+// system-dependent line of the command is in platform_posix.c or platform_windows.c. Text is UTF-8
+// on Windows; elsewhere it is what the system takes.
 #ifndef KQ_TOOL_PLATFORM_H
 #define KQ_TOOL_PLATFORM_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+
+// First thing in main: stdout and stderr are bytes, and the arguments are those of the command
+// line. False: out of memory.
+typedef struct platform_state {
+    unsigned code_page;  // of the console, which platform_finish gives back; 0: it was left alone
+} platform_state;
+bool platform_begin(platform_state *state, int *argc, char ***argv);
+void platform_finish(const platform_state *state);
 
 typedef enum path_kind {
     PATH_ABSENT,
@@ -16,18 +26,31 @@ typedef enum path_kind {
 
 path_kind platform_path_kind(const char *path);
 
-// Puts the file `from` in the place of `to`, which may exist, in one step.
+// A file's bytes to be read; a new file to be written to, where there is none of that name. NULL:
+// errno says why.
+FILE *platform_open(const char *path);
+FILE *platform_create(const char *path);
+bool platform_remove(const char *path);
+
+// Puts the file `from` in the place of `to`, which may exist, in one step. False: errno
+// says why.
 bool platform_replace_file(const char *from, const char *to);
 
 // The path that symbolic links at the end of `path` lead to, which may have nothing there yet; the
 // caller frees it. NULL: errno says why.
 char *platform_follow_links(const char *path);
 
-// Gives the file `to` the permissions of `from`.
+// Gives the file `to` the permissions of `from`; on Windows it keeps those of its folder.
 bool platform_copy_mode(const char *from, const char *to);
 
 // Whether both paths lead to one file; false where that can't be told.
 bool platform_is_same_file(const char *a, const char *b);
+
+// The length of the folder's part of a path, the separator included; 0: it names none.
+size_t platform_folder_length(const char *path);
+
+// Whether names are the same in one folder.
+bool platform_is_same_name(const char *a, const char *b);
 
 bool platform_stderr_is_terminal(void);
 
@@ -45,8 +68,8 @@ typedef enum child_line { CHILD_LINE, CHILD_END, CHILD_LATE } child_line;
 child_line platform_read_line(platform_child *child, double until, char **line);
 
 // Waits so many seconds for its end, then ends it, and frees it. True: it ended by itself with exit
-// code 0; else
-// `how` has what became of it in words, "exit code 3", "signal 11, Segmentation fault".
+// code 0; else `how` has what became of it in words, "exit code 3", "signal 11, Segmentation
+// fault".
 bool platform_end(platform_child *child, double seconds, char *how, size_t bytes);
 
 // In the child: it ends when nobody reads its stdout any more, whatever it is doing.
@@ -61,8 +84,8 @@ void platform_join_thread(platform_thread *thread);
 // the system can't be asked.
 void platform_list_libraries(void (*found)(void *user, const char *path), void *user);
 
-// "NAME=VALUE" each, the last NULL.
-const char *const *platform_environment(void);
+// "NAME=VALUE" each, valid during the call.
+void platform_list_environment(void (*found)(void *user, const char *variable), void *user);
 
 typedef struct platform_system {
     char os[256], kernel[512], machine[128];  // as the system calls them, "" where it doesn't say

@@ -61,30 +61,41 @@ static int compare_texts(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static void add_environment(run_report *report)
+typedef struct variables {
+    run_report *report;
+    const char **items;
+    size_t count;
+} variables;
+
+static void add_variable(void *user, const char *variable)
 {
-    const char *const *all = platform_environment();
-    const char **found = NULL;
-    size_t count = 0;
-    for (size_t k = 0; all[k] != NULL; k++) {
-        for (size_t p = 0; p < sizeof prefixes / sizeof prefixes[0]; p++) {
-            if (strncmp(all[k], prefixes[p], strlen(prefixes[p])) == 0 && strchr(all[k], '=')) {
-                found = reallocate(found, count + 1, sizeof found[0]);
-                found[count++] = all[k];
-                break;
-            }
+    variables *found = user;
+    for (size_t p = 0; p < sizeof prefixes / sizeof prefixes[0]; p++) {
+        if (strncmp(variable, prefixes[p], strlen(prefixes[p])) == 0 && strchr(variable, '=')) {
+            found->items = reallocate(found->items, found->count + 1, sizeof found->items[0]);
+            found->items[found->count++] = report_keep(found->report, variable);
+            break;
         }
     }
-    qsort(found, count, sizeof found[0], compare_texts);
-    for (size_t k = 0; k < count; k++) {
-        const char *value = strchr(found[k], '=') + 1;
+}
+
+static void add_environment(run_report *report)
+{
+    variables found = {.report = report};
+    platform_list_environment(add_variable, &found);
+    if (found.count > 0) {
+        qsort(found.items, found.count, sizeof found.items[0], compare_texts);
+    }
+    for (size_t k = 0; k < found.count; k++) {
+        const char *name = found.items[k];
+        const char *value = strchr(name, '=') + 1;
         char *shown = copy_without_home(value);
         report_add_value(&report->environment,
-                         report_keep_bytes(report, found[k], (size_t)(value - 1 - found[k])),
+                         report_keep_bytes(report, name, (size_t)(value - 1 - name)),
                          report_keep(report, shown));
         free(shown);
     }
-    free(found);
+    free(found.items);
 }
 
 static void add_system(run_report *report)

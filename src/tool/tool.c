@@ -55,25 +55,22 @@ char *copy_text(const char *text)
     return memcpy(allocate(bytes, 1), text, bytes);
 }
 
-// "" where there is none.
-static const char *home_folder(void)
+static void find_home(void *user, const char *variable)
 {
-    const char *const *all = platform_environment();
-    for (size_t k = 0; all[k] != NULL; k++) {
-        if (strncmp(all[k], "HOME=/", 6) == 0 && all[k][6] != '\0') {
-            return all[k] + 5;
-        }
-        if (strncmp(all[k], "USERPROFILE=", 12) == 0) {
-            return all[k] + 12;
-        }
+    char **home = user;
+    size_t skip = strncmp(variable, "HOME=/", 6) == 0 && variable[6] != '\0' ? 5
+                  : strncmp(variable, "USERPROFILE=", 12) == 0               ? 12
+                                                                             : 0;
+    if (skip > 0 && *home == NULL) {
+        *home = copy_text(variable + skip);
     }
-    return "";
 }
 
 char *copy_without_home(const char *text)
 {
-    const char *home = home_folder();
-    size_t length = strlen(home);
+    char *home = NULL;
+    platform_list_environment(find_home, &home);
+    size_t length = home != NULL ? strlen(home) : 0;
     char *copy = allocate(strlen(text) + 1, 1);
     size_t count = 0;
     for (const char *at = text; *at != '\0';) {
@@ -86,6 +83,7 @@ char *copy_without_home(const char *text)
             copy[count++] = *at++;
         }
     }
+    free(home);
     return copy;
 }
 

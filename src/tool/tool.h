@@ -7,7 +7,9 @@
 
 #include <stdbool.h>
 
-#if defined(__GNUC__)
+#if defined(__MINGW32__)  // whose stdio is C11's, unlike the system's own
+# define TOOL_PRINTF(text, first) __attribute__((format(gnu_printf, text, first)))
+#elif defined(__GNUC__)
 # define TOOL_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #else
 # define TOOL_PRINTF(text, first)
