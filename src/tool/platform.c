@@ -18,6 +18,7 @@ path_kind platform_path_kind(const char *path)
     DWORD attributes = GetFileAttributesA(path);
     if (attributes == INVALID_FILE_ATTRIBUTES) {
         DWORD error = GetLastError();
+        errno = EACCES;
         return error == ERROR_FILE_NOT_FOUND || error == ERROR_PATH_NOT_FOUND ? PATH_ABSENT
                                                                               : PATH_UNKNOWN;
     }
@@ -25,6 +26,29 @@ path_kind platform_path_kind(const char *path)
         return PATH_FOLDER;
     }
     return attributes & FILE_ATTRIBUTE_DEVICE ? PATH_OTHER : PATH_FILE;
+}
+
+void platform_begin(void)
+{
+    // The C runtime doesn't give the numbers of absent streams to other files.
+}
+
+bool platform_may_write(const char *path)
+{
+    return _access(path, 2) == 0;
+}
+
+uint64_t platform_file_bytes(FILE *file)
+{
+    int64_t bytes = GetFileType((HANDLE)_get_osfhandle(_fileno(file))) == FILE_TYPE_DISK
+                        ? _filelengthi64(_fileno(file))
+                        : 0;
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+bool platform_flush_file(FILE *file)
+{
+    return fflush(file) == 0 && _commit(_fileno(file)) == 0;
 }
 
 bool platform_replace_file(const char *from, const char *to)
@@ -217,6 +241,7 @@ bool platform_end(platform_child *child, double seconds, char *how, size_t bytes
 }
 
 #else
+# include <fcntl.h>
 # include <poll.h>
 # include <pthread.h>
 # include <signal.h>
@@ -242,6 +267,39 @@ path_kind platform_path_kind(const char *path)
         return PATH_FOLDER;
     }
     return S_ISREG(info.st_mode) ? PATH_FILE : PATH_OTHER;
+}
+
+void platform_begin(void)
+{
+    // Opened for what it isn't used for, each of them gives an error and not another file's bytes.
+    for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++) {
+        if (fcntl(file, F_GETFD) == -1 &&
+            open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY) != file) {
+            _exit(99);
+        }
+    }
+# ifdef SIGXFSZ
+    signal(SIGXFSZ, SIG_IGN);
+# endif
+}
+
+bool platform_may_write(const char *path)
+{
+    return access(path, W_OK) == 0;
+}
+
+uint64_t platform_file_bytes(FILE *file)
+{
+    struct stat info;
+    bool is_known = fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
+    return is_known ? (uint64_t)info.st_size : 0;
+}
+
+bool platform_flush_file(FILE *file)
+{
+    // Not every file system has it.
+    return fflush(file) == 0 &&
+           (fsync(fileno(file)) == 0 || errno == EINVAL || errno == ENOTSUP || errno == ENOSYS);
 }
 
 bool platform_replace_file(const char *from, const char *to)
@@ -283,7 +341,7 @@ char *platform_follow_links(const char *path)
 bool platform_copy_mode(const char *from, const char *to)
 {
     struct stat info;
-    return stat(from, &info) == 0 && chmod(to, info.st_mode & 07777) == 0;
+    return stat(from, &info) == 0 && chmod(to, info.st_mode & 0777) == 0;
 }
 
 bool platform_is_same_file(const char *a, const char *b)

@@ -5,6 +5,8 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
 
 typedef enum path_kind {
     PATH_ABSENT,
@@ -14,7 +16,21 @@ typedef enum path_kind {
     PATH_UNKNOWN,
 } path_kind;
 
+// First of all in main: stdin, stdout and stderr are there, so that no file that is opened later
+// gets to be one of them, and a limit on the size of files is an error of writing.
+void platform_begin(void);
+
+// PATH_UNKNOWN: errno says why.
 path_kind platform_path_kind(const char *path);
+
+// Whether the system would let this process write to the file that is there. False: errno says why.
+bool platform_may_write(const char *path);
+
+// The bytes of an ordinary file; 0 where it is another, or doesn't say.
+uint64_t platform_file_bytes(FILE *file);
+
+// What was written to the file is on the disk. False: errno says why.
+bool platform_flush_file(FILE *file);
 
 // Puts the file `from` in the place of `to`, which may exist, in one step.
 bool platform_replace_file(const char *from, const char *to);
