@@ -1,6 +1,6 @@
 #!/bin/sh
 # Two builds of one commit give the same bytes: every module, source and table, the library and the command;
-# wherever they are built, by whom, when, and with how many jobs. And so do two tarballs.
+# wherever they are built, by whom, when, and with how many jobs.
 # usage: reproducible_test.sh
 set -eu
 
@@ -65,9 +65,9 @@ umask 022
 count=0
 different=0
 cd "$tmp/a/out"
-for file in $(find . -name '*.spv' -o -name '*.cl' -o -name kernel_table.c -o -name kernels.json -o -name kquant.c \
+for file in $(find . -type f \( -name '*.spv' -o -name '*.cl' -o -name kernel_table.c -o -name kernels.json -o -name kquant.c \
     -o -name toolchain.json -o -name 'vectors_*.c' -o -name report_page.c -o -name commit.h \
-    -o -name 'lib*.a' -o -name 'lib*.so.*.*.*' -o -name kquant -type f | sort); do
+    -o -name 'lib*.a' -o -name 'lib*.so.*.*.*' -o -name kquant \) | sort); do
     case $file in */meson-private/* | *.p/*) continue ;; esac
     count=$((count + 1))
     if ! cmp "$file" "$far/b/out/$file"; then
