@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Adds what the kernels' compilers made to the tarball of `meson dist`, which runs this.
 
-dist.py KQUANT.C API:MODULE...    writes generated/kquant.c, generated/API/MODULE and
-                                  generated/commit, the commit that all of it is from
+dist.py KQUANT.C TOOLCHAIN.json API:MODULE...
+
+Writes generated/kquant.c, generated/toolchain.json, generated/API/MODULE and generated/commit, the commit that
+all of it is from.
 """
 import os
 import shutil
@@ -12,16 +14,16 @@ from pathlib import Path
 
 
 def main():
-    if len(sys.argv) < 2:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
-    amalgamation, *specs = sys.argv[1:]
+    amalgamation, toolchain, *specs = sys.argv[1:]
     modules = [spec.split(':', 1) for spec in specs]
     if {api for api, _ in modules} != {'vulkan', 'opencl'}:
         sys.exit('dist.py: a tarball has the modules of both Vulkan and OpenCL; this build has not')
     # What the build folder holds may be older than the sources.
-    subprocess.run(['meson', 'compile', '-C', os.environ['MESON_BUILD_ROOT'], 'kquant.c'], check=True)
+    subprocess.run(['meson', 'compile', '-C', os.environ['MESON_BUILD_ROOT'], 'kquant.c', 'toolchain.json'], check=True)
     generated = Path(os.environ['MESON_PROJECT_DIST_ROOT']) / 'generated'
-    for folder, path in [('.', amalgamation), *modules]:
+    for folder, path in [('.', amalgamation), ('.', toolchain), *modules]:
         (generated / folder).mkdir(parents=True, exist_ok=True)
         shutil.copy(path, generated / folder)
     # As src/tool/meson.build asks for it.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the C table behind kq_kernels(), a file's text as a C string, or the list of exports.
 
-embed.py kernels OUT.c [KERNEL...]    KERNEL is name,api,op,caps,address_bits,[SPIRV][,SOURCE,FOLDER...]
+embed.py kernels OUT.c [KERNEL...]    KERNEL is name|api|op|caps|address_bits|[SPIRV][|SOURCE|FOLDER...]
 embed.py text OUT.c SYMBOL FILE...    ASCII files, one after the other, as unsigned char SYMBOL[]
 embed.py source OUT.cl SOURCE FOLDER...  SOURCE with its own includes resolved, and no idle function
 embed.py exports OUT.def HEADER...    what the headers declare with KQ_API, as a linker for Windows takes it
@@ -77,7 +77,7 @@ def kernels(out, specs):
     rows = {}
     sources = {}
     for i, spec in enumerate(specs):
-        name, api, op, caps, address_bits, spirv, *source = spec.split(',')
+        name, api, op, caps, address_bits, spirv, *source = spec.split('|')
         mine = arrays.setdefault(api, [])
         spirv_name, spirv_bytes = 'NULL', 0
         if spirv:

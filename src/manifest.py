@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the manifest: all that an engine must know to drive the kernels without the library.
 
-usage: manifest.py OUT.json VERSION PARAMS.H [MODULE_OR_SOURCE...]
+usage: manifest.py OUT.json VERSION PARAMS.H TOOLCHAIN.json [MODULE_OR_SOURCE...]
 
 The files are those that are installed: STEM.base.spv for Vulkan; STEM.base.32.spv, STEM.base.64.spv
 and STEM.base.cl for OpenCL; and the same of variants, STEM.aligned.spv, STEM.cpu.cl. Digests, capabilities, entry
@@ -64,6 +64,8 @@ NOTES = [
     'Each dispatch reads what the one before wrote. Vulkan: between any two a barrier from '
     'COMPUTE_SHADER, SHADER_WRITE to COMPUTE_SHADER, SHADER_READ | SHADER_WRITE; OpenCL: an in-order '
     'queue or events. preset is what the caller writes to a binding before: 4-byte words.',
+    'toolchain is what made the modules, by the words of its programs; the same source gives the same bytes '
+    'with the same of them.',
     'bandwidth is for benches: a workgroup copies 16384 bytes, or reads as many and writes 256; both ranges '
     'start at multiples of 16 bytes.',
 ]
@@ -293,6 +295,16 @@ def describe(name, kernel, fields, numbers, paths):
     }
 
 
+def toolchain_of(files, tools):
+    """What made the modules that are here."""
+    apis = {'vulkan' if key == 'vulkan' else 'opencl' for key, ending in ENDINGS.items() for file in files
+            for name in names_of(file) if file.suffix == '.spv' and file.name == name + ending}
+    missing = apis - set(tools)
+    if missing:
+        sys.exit(f'manifest.py: nothing says what made the modules of {", ".join(sorted(missing))}')
+    return {api: tools[api] for api in sorted(apis)}
+
+
 def to_text(value, indent=0, before=0):
     """JSON with as much on a line as fits into 100 columns; `before` is taken there already."""
     short = json.dumps(value)
@@ -311,10 +323,10 @@ def to_text(value, indent=0, before=0):
 
 
 def main():
-    if len(sys.argv) < 4:
+    if len(sys.argv) < 5:
         sys.exit(__doc__)
-    out, version, params_h = sys.argv[1:4]
-    files = [Path(name) for name in sys.argv[4:]]
+    out, version, params_h, toolchain = sys.argv[1:5]
+    files = [Path(name) for name in sys.argv[5:]]
     text = Path(params_h).read_text()
     numbers, fields = constants(text), field_lists(text)
     table = kernel_table(numbers)
@@ -332,6 +344,7 @@ def main():
     Path(out).write_text(to_text({
         'format': FORMAT,
         'kquant': version,
+        'toolchain': toolchain_of(files, json.loads(Path(toolchain).read_text())),
         'notes': NOTES,
         'limits': LIMITS,
         'kernels': [describe(name, rows[name], fields, numbers, files) for name in names],

@@ -45,6 +45,7 @@ tarball=$(echo "$tmp"/clone/build/meson-dist/kquant-*.tar.xz)
 name=$(basename "$tarball" .tar.xz)
 tar -xf "$tarball"
 cmp clone/build/kquant.c "$name/generated/kquant.c"
+cmp clone/build/src/toolchain.json "$name/generated/toolchain.json"
 [ "$(cat "$name/generated/commit")" = "$(git -C clone rev-parse HEAD)" ] || die "it is of another commit"
 count=0
 for module in clone/build/shaders/*.base.spv clone/build/cl/*.base.*[24].spv; do
@@ -87,6 +88,7 @@ for module in build/shaders/*.spv build/cl/*.spv; do
     cmp "$module" "clone/$module"
 done
 cmp build/kquant.c "$name/generated/kquant.c"
+cmp build/src/kernels.json clone/build/src/kernels.json
 
 # --- As a wrap
 

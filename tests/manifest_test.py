@@ -3,9 +3,10 @@
 
 usage: manifest_test.py BUILD SHADERS DEVICE_HEADERS [MANIFEST_PLAN]
 
-Of each file: its digest. Of each module, as spirv-dis shows it: entry point, capabilities, local size,
-address bits; for Vulkan the bindings, who reads and writes them, and the push constants, whose names
-come from a module that is made of SHADERS with names; for OpenCL the arguments. Of each OpenCL C
+Of each file: its digest. Of what made the modules: that each program is named, with a version. Of each
+module, as spirv-dis shows it: entry point, capabilities, local size, address bits; for Vulkan the bindings,
+who reads and writes them, and the push constants, whose names come from a module that is made of SHADERS
+with names; for OpenCL the arguments. Of each OpenCL C
 source: the kernel's name, local size and arguments. That all files are named, and all names are of
 something. MANIFEST_PLAN compares what the manifest leads to with the library's plans.
 
@@ -216,6 +217,23 @@ def check_operation(name, operation, kernels):
             yield f'{name} presets {role}, which is no binding'
 
 
+def check_toolchain(manifest):
+    """Who made the modules is said in words that the programs print, and no path is among them."""
+    made = {file['file'].split('/')[0] for kernel in manifest['kernels'] for file in kernel['files'].values()
+            if file['file'].endswith('.spv')}
+    if set(manifest['toolchain']) != made:
+        yield f'toolchain of {list(manifest["toolchain"])}, but modules are of {made}'
+    for api, tools in manifest['toolchain'].items():
+        if set(tools) != TOOLS[api]:
+            yield f'toolchain of {api} is {list(tools)}'
+        for name, words in tools.items():
+            if not re.search(r'\d+\.\d+', words) or re.search(r'/\w|\n', words):
+                yield f'toolchain: {name} is {words!r}'
+
+
+TOOLS = {'vulkan': {'glslangValidator', 'spirv-opt'}, 'opencl': {'clang', 'opt', 'llvm-spirv', 'spirv-opt'}}
+
+
 def faults(installed, manifest):
     found = []
     if manifest['format'] != 1:
@@ -223,6 +241,7 @@ def faults(installed, manifest):
     kernels = {kernel['name']: kernel for kernel in manifest['kernels']}
     for kernel in manifest['kernels']:
         found += check_kernel(installed, kernel)
+    found += check_toolchain(manifest)
     named = {file['file'] for kernel in manifest['kernels'] for file in kernel['files'].values()}
     found += [f'{name} is not named' for name in sorted(installed.files - named)]
     for name, operation in manifest['operations'].items():
@@ -293,6 +312,10 @@ def changes(manifest):
         yield 'entry point', set_at(*quantize, 'files', 'opencl_source', 'entry_point', 'main')
         yield 'of the source', set_at(*quantize, 'bindings', 'records', 'access', 'read')
         yield 'of the source', set_at(*quantize, 'params', 2, 'name', 'value_stride')
+    for api, tools in manifest['toolchain'].items():
+        yield 'toolchain', drop('toolchain', api)
+        yield 'toolchain', drop('toolchain', api, 'spirv-opt')
+        yield 'toolchain', set_at('toolchain', api, 'spirv-opt', '/usr/bin/spirv-opt 2023.1')
     sequential = ('operations', 'quantized_dot.sequential')
     tree = ('operations', 'quantized_dot.pairwise')
     yield 'is not there', set_at(*sequential, 'passes', 1, 'kernels', 0, 'name', 'fold.base')

@@ -646,24 +646,16 @@ static char report_path[512];
 static unsigned report_count;
 static long log_bytes;  // of the log when it was last read
 
-static void remove_log(void)
-{
-    remove(report_path);
-}
-
 void wrapped_opencl_watch(bool uninitialised)
 {
-    const char *folder = getenv("TMPDIR");
     if (report_path[0] == '\0') {
-        snprintf(report_path, sizeof report_path, "%s/kquant-reports-XXXXXX",
-                 folder != NULL ? folder : "/tmp");
-        int file = mkstemp(report_path);
-        if (file < 0) {
+        // It has no name but this one, so that it is gone with the process, whatever ends that.
+        FILE *file = tmpfile();
+        if (file == NULL) {
             fprintf(stderr, "no temporary file for reports\n");
             abort();
         }
-        close(file);
-        atexit(remove_log);
+        snprintf(report_path, sizeof report_path, "/proc/self/fd/%d", fileno(file));
     }
     setenv("OCLGRIND_LOG", report_path, 1);
     setenv("OCLGRIND_CHECK_API", "1", 1);

@@ -1,6 +1,7 @@
 #include "bench.h"
 
 #include "bytes.h"
+#include "interrupt.h"
 #include "platform.h"
 
 #include <inttypes.h>
@@ -294,7 +295,7 @@ kq_result bench_time(kq_recording *const *recordings, size_t count, bench_timing
         };
     }
     kq_result code = KQ_OK;
-    for (bool is_done = false; code == KQ_OK && !is_done;) {
+    for (bool is_done = false; code == KQ_OK && !is_done && !interrupt_has_come();) {
         is_done = true;
         for (size_t i = 0; i < count && code == KQ_OK; i++) {
             if (!is_enough(&all[i])) {

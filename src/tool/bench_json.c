@@ -56,12 +56,13 @@ static void add_result(text *text, const bench_device *device, const bench_resul
     text_add(text, "}");
 }
 
-bool bench_write_json(const char *path, const bench_device *devices, size_t count)
+bool bench_write_json(const char *path, const bench_device *devices, size_t count, bool is_complete)
 {
     text text = {0};
     run_report origin = {0};
     report_add_origin(&origin);
-    text_add(&text, "{\"bench_format\": %d,\n ", BENCH_FORMAT);
+    text_add(&text, "{\"bench_format\": %d,\n \"status\": \"%s\",\n ", BENCH_FORMAT,
+             is_complete ? "complete" : "incomplete");
     report_text_origin(&text, &origin);
     report_free(&origin);
     text_add(&text, ",\n \"devices\": [");
@@ -99,6 +100,49 @@ struct bench_baseline {
     cJSON *root;
 };
 
+static bool is_named(const cJSON *item)
+{
+    return cJSON_IsString(cJSON_GetObjectItemCaseSensitive(item, "name"));
+}
+
+// Above 0 and no more than days, where it is there.
+static bool is_median(const cJSON *result, const char *clock)
+{
+    const cJSON *times = cJSON_GetObjectItemCaseSensitive(result, clock);
+    const cJSON *median = cJSON_GetObjectItemCaseSensitive(times, "median");
+    return times == NULL ||
+           (cJSON_IsNumber(median) && median->valuedouble >= 1e-9 && median->valuedouble <= 1e6);
+}
+
+// What is compared with, so that a ratio is one.
+static bool check_devices(const char *path, const cJSON *devices)
+{
+    const cJSON *device, *result;
+    size_t d = 0;
+    cJSON_ArrayForEach(device, devices)
+    {
+        const cJSON *results = cJSON_GetObjectItemCaseSensitive(device, "results");
+        if (!is_named(device) || !cJSON_IsArray(results)) {
+            complain("%s: devices[%zu] must have a name and results", path, d);
+            return false;
+        }
+        size_t k = 0;
+        cJSON_ArrayForEach(result, results)
+        {
+            if (!is_named(result) || !is_median(result, "host") || !is_median(result, "device")) {
+                complain(
+                    "%s: devices[%zu].results[%zu] must have a name and medians, which are from "
+                    "1e-9 to 1e6 seconds",
+                    path, d, k);
+                return false;
+            }
+            k++;
+        }
+        d++;
+    }
+    return true;
+}
+
 bench_baseline *bench_baseline_read(const char *path)
 {
     uint8_t *bytes = NULL;
@@ -106,12 +150,19 @@ bench_baseline *bench_baseline_read(const char *path)
     if (!read_file(path, MAX_FILE_BYTES, &bytes, &count)) {
         return NULL;
     }
-    cJSON *root = cJSON_ParseWithLength((const char *)bytes, count);
+    // With a NUL behind it nothing else may be there.
+    bytes = reallocate(bytes, count + 1, 1);
+    bytes[count] = '\0';
+    cJSON *root = cJSON_ParseWithLengthOpts((const char *)bytes, count + 1, NULL, 1);
     free(bytes);
     const cJSON *format = cJSON_GetObjectItemCaseSensitive(root, "bench_format");
     if (!cJSON_IsNumber(format) || format->valuedouble != BENCH_FORMAT ||
         !cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(root, "devices"))) {
         complain("%s: is no file of kquant bench --json, format %d", path, BENCH_FORMAT);
+        cJSON_Delete(root);
+        return NULL;
+    }
+    if (!check_devices(path, cJSON_GetObjectItemCaseSensitive(root, "devices"))) {
         cJSON_Delete(root);
         return NULL;
     }
@@ -140,6 +191,11 @@ static const cJSON *find(const cJSON *object, const char *list, const char *name
         }
     }
     return NULL;
+}
+
+bool bench_baseline_has(const bench_baseline *baseline, const char *device)
+{
+    return find(baseline->root, "devices", device) != NULL;
 }
 
 double bench_baseline_median(const bench_baseline *baseline, const char *device, const char *shape,

@@ -2,6 +2,7 @@
 
 #include "bench_json.h"
 #include "files.h"
+#include "interrupt.h"
 #include "options.h"
 #include "plot.h"
 #include "progress.h"
@@ -39,6 +40,9 @@ static void print_head(bench *b)
         target_print(&b->infos[d]);
         if (b->devices[d].first_dot > 0) {
             printf("; first dot %.1f ms after opening it", b->devices[d].first_dot * 1e3);
+        }
+        if (b->baseline != NULL && !bench_baseline_has(b->baseline, b->infos[d].name)) {
+            printf("; not among the devices of --compare");
         }
         printf("\n");
     }
@@ -125,6 +129,9 @@ static int measure_memory(bench *b, bench_device *device, target *target, const 
     progress_show(progress, "memory");
     int code = bench_measure_memory(target, bytes, &memory, &reason);
     progress_hide(progress);
+    if (interrupt_has_come()) {
+        return EXIT_UNDECIDED;
+    }
     device->memories =
         reallocate(device->memories, device->memory_count + 1, sizeof device->memories[0]);
     device->memories[device->memory_count++] = memory;
@@ -144,6 +151,9 @@ static int measure_shape(bench *b, bench_device *device, target *target, const b
     progress_show(progress, shape->name);
     int code = bench_measure(target, work, &result, &reason);
     progress_hide(progress);
+    if (interrupt_has_come()) {
+        return EXIT_UNDECIDED;
+    }
     if (code != EXIT_DONE) {
         complain("bench: %s: %s: %s", device->info.id, shape->name, reason.text);
         return code;
@@ -160,14 +170,16 @@ static int run_shape(bench *b, const bench_shape *shape, progress *progress)
     progress_show(progress, shape->name);
     bench_work *work = bench_work_make(shape);
     int code = work != NULL ? EXIT_DONE : EXIT_UNDECIDED;
-    for (uint32_t d = 0; d < b->device_count && work != NULL; d++) {
+    for (uint32_t d = 0; d < b->device_count && work != NULL && !interrupt_has_come(); d++) {
         target target;
         progress_hide(progress);
         int opened = target_open_or_complain(&target, b->infos[d].id);
         if (opened == EXIT_DONE) {
             bench_device *device = &b->devices[d];
             code = worst_exit(code, measure_memory(b, device, &target, shape, progress));
-            code = worst_exit(code, measure_shape(b, device, &target, work, shape, progress));
+            if (!interrupt_has_come()) {
+                code = worst_exit(code, measure_shape(b, device, &target, work, shape, progress));
+            }
             target_close(&target);
         }
         code = worst_exit(code, opened);
@@ -177,24 +189,48 @@ static int run_shape(bench *b, const bench_shape *shape, progress *progress)
     return code;
 }
 
+// What an interrupt has left: numbers are kept, and a picture of some of them is none.
+static bool write_files(bench *b)
+{
+    size_t count = 0;
+    for (uint32_t d = 0; d < b->device_count; d++) {
+        count += b->devices[d].count;
+    }
+    bool is_complete = !interrupt_has_come();
+    bool writes_json = b->json != NULL && (is_complete || count > 0);
+    bool is_good =
+        !writes_json || bench_write_json(b->json, b->devices, b->device_count, is_complete);
+    if (is_complete && b->plot != NULL) {
+        is_good = plot_write(b->plot, b->devices, b->device_count) && is_good;
+    }
+    if (!is_complete) {
+        complain("bench: interrupted after %zu of %zu measurements%s%s%s", count,
+                 b->shape_count * b->device_count,
+                 writes_json && is_good               ? "; what there is of them is in "
+                 : b->json != NULL || b->plot != NULL ? "; nothing was written"
+                                                      : "",
+                 writes_json && is_good ? b->json : "",
+                 writes_json && is_good && b->plot != NULL ? ", and no picture was drawn" : "");
+    }
+    return is_good;
+}
+
 static int run(bench *b)
 {
     int code = EXIT_DONE;
     progress progress;
     b->devices = allocate(b->device_count, sizeof b->devices[0]);
+    interrupt_catch();
     for (uint32_t d = 0; d < b->device_count; d++) {
         b->devices[d].info = b->infos[d];
         b->devices[d].first_dot = bench_first_dot(b->infos[d].id);
     }
     progress_begin(&progress, "bench", "measurement", 0, b->shape_count * b->device_count);
-    for (size_t k = 0; k < b->shape_count; k++) {
+    for (size_t k = 0; k < b->shape_count && !interrupt_has_come(); k++) {
         code = worst_exit(code, run_shape(b, &b->shapes[k], &progress));
     }
     progress_hide(&progress);
-    if (b->json != NULL && !bench_write_json(b->json, b->devices, b->device_count)) {
-        code = worst_exit(code, EXIT_UNDECIDED);
-    }
-    if (b->plot != NULL && !plot_write(b->plot, b->devices, b->device_count)) {
+    if (!write_files(b)) {
         code = worst_exit(code, EXIT_UNDECIDED);
     }
     for (uint32_t d = 0; d < b->device_count; d++) {
@@ -294,6 +330,15 @@ static bool are_apart(const char *a, const char *path_a, const char *b, const ch
     return are;
 }
 
+static bool has_any(const bench *b)
+{
+    bool has = false;
+    for (uint32_t d = 0; d < b->device_count; d++) {
+        has |= bench_baseline_has(b->baseline, b->infos[d].name);
+    }
+    return has;
+}
+
 int cmd_bench(int argc, char **argv)
 {
     bench b = {0};
@@ -338,7 +383,8 @@ int cmd_bench(int argc, char **argv)
          .value = "F",
          .kind = OPTION_TEXT,
          .text = &b.json,
-         .help = "write the times, and where they come from, to this file"},
+         .help = "write the times, and where they come from, to this file; what an\n"
+                 "interrupt ends leaves those that it has, and says that it is incomplete"},
         {.name = "plot",
          .value = "F.svg",
          .kind = OPTION_TEXT,
@@ -350,8 +396,8 @@ int cmd_bench(int argc, char **argv)
          .value = "F",
          .kind = OPTION_TEXT,
          .text = &baseline,
-         .help = "an earlier file of --json: how many times as fast devices of the same\n"
-                 "names are now"},
+         .help = "an earlier file of --json, which has one of the devices: how many times as\n"
+                 "fast those of the same names are now"},
     };
     const usage usage = {
         .name = "bench",
@@ -451,10 +497,17 @@ int cmd_bench(int argc, char **argv)
     int code;
     kq_device_info *infos = target_list(device, &b.device_count, &code);
     b.infos = infos;
-    if (infos != NULL) {
+    if (infos != NULL && b.baseline != NULL && !has_any(&b)) {
+        complain("bench: --compare=%s: none of these devices is in it", baseline);
+        code = EXIT_UNDECIDED;
+    } else if (infos != NULL) {
         code = run(&b);
     }
     free(infos);
     bench_baseline_free(b.baseline);
+    if (interrupt_has_come()) {
+        fflush(stdout);
+        interrupt_end();
+    }
     return code;
 }

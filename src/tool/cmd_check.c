@@ -71,7 +71,8 @@ static int sum_up(const check *check)
         const device_run *run = &check->runs[d];
         char fingerprint[SHA256_HEX_BYTES];
         run_fingerprint(&check->selection, run, fingerprint);
-        printf("%-10s", run->info.id);
+        print_text(stdout, run->info.id);
+        printf("%*s", strlen(run->info.id) < 10 ? (int)(10 - strlen(run->info.id)) : 0, "");
         for (unsigned status = CASE_PASS; status < CASE_STATUSES; status++) {
             printf("  %11" PRIu64, run->counts[status]);
         }
@@ -85,7 +86,8 @@ static int sum_up(const check *check)
     for (size_t d = 0; d < check->run_count; d++) {
         const char *op = not_run(check, &check->runs[d]);
         if (op != NULL) {
-            printf("%s: no case of %s ran\n", check->runs[d].info.id, op);
+            print_text(stdout, check->runs[d].info.id);
+            printf(": no case of %s ran\n", op);
         }
     }
     printf("%" PRIu64 " passed, %" PRIu64 " failed, %zu skipped\n", passed, failed,
@@ -118,12 +120,12 @@ static int compare(const check *check)
 
 static void print_head(const check *check)
 {
-    printf("kquant %d.%d.%d check: %s%s, seed %" PRIu64 ", %zu of %zu cases\n", KQ_VERSION_MAJOR,
-           KQ_VERSION_MINOR, KQ_VERSION_PATCH, check->options.vectors != NULL ? "" : "level ",
-           check->options.vectors != NULL ? check->options.vectors
-           : check->options.is_full       ? "full"
-                                          : "quick",
-           check->options.seed, check->selection.count, check->selection.list.count);
+    printf("kquant %d.%d.%d check: ", KQ_VERSION_MAJOR, KQ_VERSION_MINOR, KQ_VERSION_PATCH);
+    print_text(stdout, check->options.vectors != NULL ? check->options.vectors
+                       : check->options.is_full       ? "level full"
+                                                      : "level quick");
+    printf(", seed %" PRIu64 ", %zu of %zu cases\n", check->options.seed, check->selection.count,
+           check->selection.list.count);
 }
 
 // The head of the output waits for the first device, so that a name that is none gets a complaint
@@ -172,8 +174,13 @@ static void after_case(void *user, const device_run *run, size_t done)
 static int resume(check *check)
 {
     run_report old, now;
-    if (platform_path_kind(check->json) == PATH_ABSENT) {
+    path_kind kind = platform_path_kind(check->json);
+    if (kind == PATH_ABSENT) {
         return EXIT_DONE;
+    }
+    if (kind == PATH_OTHER) {
+        complain("--resume: %s: is no ordinary file", check->json);
+        return EXIT_UNDECIDED;
     }
     if (!report_read(check->json, &old)) {
         return EXIT_UNDECIDED;
@@ -209,7 +216,10 @@ static int run_one(check *check, const char *device, bool is_listed, device_run 
         check->has_head = true;
     }
     if (!run->is_open && run->reason[0] != '\0') {
-        printf("%s\nERROR  the device can't be opened: %s\n", run->info.id, run->reason);
+        print_text(stdout, run->info.id);
+        printf("\nERROR  the device can't be opened: ");
+        print_text(stdout, run->reason);
+        printf("\n");
     }
     return EXIT_DONE;
 }
@@ -292,6 +302,17 @@ static int run_all(check *check)
 }
 
 // --- The command
+
+// Whether an output is no input.
+static bool is_apart(const check *check, const char *option, const char *path)
+{
+    const char *folder = check->options.vectors;
+    bool is = path == NULL || folder == NULL || !vectors_has_file(folder, path);
+    if (!is) {
+        complain("check: --%s=%s is one of the files of --vectors=%s", option, path, folder);
+    }
+    return is;
+}
 
 static void print_list(const selection *selection)
 {
@@ -446,6 +467,9 @@ int cmd_check(int argc, char **argv)
     }
     if (check.json != NULL && check.junit != NULL && is_same_file(check.json, check.junit)) {
         complain("check: --json=%s and --junit=%s are one file", check.json, check.junit);
+        return EXIT_USAGE;
+    }
+    if (!is_apart(&check, "json", check.json) || !is_apart(&check, "junit", check.junit)) {
         return EXIT_USAGE;
     }
     if (list_only && (check.json != NULL || check.junit != NULL)) {

@@ -35,8 +35,11 @@ static void print_table(const kq_device_info *infos, uint32_t count)
     }
     printf("%-10s  %-10s  %-*s  %s\n", "id", "kind", (int)width, "name", "driver");
     for (uint32_t k = 0; k < count; k++) {
-        printf("%-10s  %-10s  %-*s  %s\n", infos[k].id, device_kind(&infos[k]), (int)width,
-               infos[k].name, infos[k].driver);
+        printf("%-10s  %-10s  ", infos[k].id, device_kind(&infos[k]));
+        print_text(stdout, infos[k].name);
+        printf("%*s", (int)(width - strlen(infos[k].name)) + 2, "");
+        print_text(stdout, infos[k].driver);
+        printf("\n");
     }
 }
 

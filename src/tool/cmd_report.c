@@ -6,7 +6,6 @@
 #include "text.h"
 
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +14,6 @@ extern const unsigned char kq_report_page[];
 extern const size_t kq_report_page_bytes;
 
 enum { DIFFERENCES = 20 };
-
-// A text from a report must not steer a terminal.
-static void print_text(const char *text, int bytes)
-{
-    for (int k = 0; text[k] != '\0' && k < bytes; k++) {
-        putchar((unsigned char)text[k] < ' ' || text[k] == 0x7F ? '?' : text[k]);
-    }
-}
 
 static bool is_same_cell(const report_case *a, const report_case *b)
 {
@@ -88,7 +79,7 @@ static void print_rows(const matrix *matrix)
         printf("%s ", row->kind == ROW_DIFFERS  ? "DIFFER"
                       : has_failed(matrix, row) ? "FAIL  "
                                                 : "UNSUPPORTED");
-        print_text(row->name, INT_MAX);
+        print_text(stdout, row->name);
         printf(":");
         print_answers(matrix, row);
     }
@@ -109,22 +100,22 @@ static void print_devices(const matrix *matrix)
         const matrix_column *column = &matrix->columns[c];
         const report_device *device = column->device;
         printf("%3zu  ", c + 1);
-        print_text(device->id, 32);
+        print_text(stdout, device->id);
         printf("%*s  %-10s", strlen(device->id) < 10 ? (int)(10 - strlen(device->id)) : 0, "",
                device_status_name(device->status));
         for (int status = CASE_PASS; status < CASE_STATUSES; status++) {
             printf("  %11" PRIu64, device->counts[status]);
         }
         printf("  %-16.16s  ", matrix_fingerprint(device));
-        print_text(column->file, INT_MAX);
+        print_text(stdout, column->file);
         printf(": ");
-        print_text(device->name, INT_MAX);
+        print_text(stdout, device->name);
         for (size_t k = 0; k < column->mark_count; k++) {
             text words = {0};
             matrix_describe_mark(&column->marks[k], &words);
             text_add_bytes(&words, "", 1);
             printf("; ");
-            print_text(words.bytes, INT_MAX);
+            print_text(stdout, words.bytes);
             free(words.bytes);
         }
         printf("\n");

@@ -75,13 +75,16 @@ int cmd_gen(int argc, char **argv)
     return lines_print(op, seed, draws) ? EXIT_DONE : EXIT_UNDECIDED;
 }
 
-// The next line of stdin without its newline, the caller's to free, and its bytes; NULL at the end.
+enum { MAX_LINE_BYTES = 1 << 28 };
+
+// The next line of stdin without its newline, the caller's to free, and its bytes, of which more
+// than MAX_LINE_BYTES are left where they are; NULL at the end.
 static char *next_line(size_t *bytes)
 {
     size_t count = 0, capacity = 256;
     char *line = allocate(capacity, 1);
-    int c;
-    while ((c = getchar()) != EOF && c != '\n') {
+    int c = '\n';
+    while (count <= MAX_LINE_BYTES && (c = getchar()) != EOF && c != '\n') {
         if (count + 1 == capacity) {
             capacity *= 2;
             line = reallocate(line, capacity, 1);
@@ -104,7 +107,10 @@ static int verify(const line_op *op, target *reference, uint64_t expected)
     char *line;
     while ((line = next_line(&bytes)) != NULL) {
         char text[256] = "has a NUL in it";
-        line_verdict verdict = strlen(line) == bytes
+        if (bytes > MAX_LINE_BYTES) {
+            snprintf(text, sizeof text, "has more than 2^28 bytes");
+        }
+        line_verdict verdict = strlen(line) == bytes && bytes <= MAX_LINE_BYTES
                                    ? line_judge(op, reference, line, text, sizeof text)
                                    : LINE_MALFORMED;
         free(line);

@@ -8,38 +8,85 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool read_file(const char *path, size_t max, uint8_t **bytes, size_t *count)
+// What is no ordinary file doesn't say how much it has, which may be without end.
+enum { MAX_STREAM_BYTES = 1 << 30 };
+
+static FILE *open_input(const char *path)
 {
     if (platform_path_kind(path) == PATH_FOLDER) {
         complain("%s: is a folder, not a file", path);
-        return false;
+        return NULL;
     }
     FILE *file = platform_open(path);
     if (file == NULL) {
         complain("%s: can't be read: %s", path, strerror(errno));
-        return false;
     }
-    size_t capacity = 0, size = 0, got = 0;
-    uint8_t *data = NULL;
+    return file;
+}
+
+// All bytes of the file, `max` at most. NULL, or what is wrong; *bytes is the caller's to free all
+// the same. A size that is known is taken at its word, and is memory from the start.
+static const char *read_all(FILE *file, size_t max, uint8_t **bytes, size_t *count)
+{
+    uint64_t size = platform_file_bytes(file);
+    size_t capacity = size == 0 ? 1 << 16 : (size_t)size + 1, got = 0;
+    if (size == 0 && max > MAX_STREAM_BYTES) {
+        max = MAX_STREAM_BYTES;
+    }
+    if (size > max) {
+        return "it is larger than such a file may be";
+    }
     do {
-        size += got;
-        if (size == capacity) {
-            capacity = capacity == 0 ? 1 << 16 : 2 * capacity;
-            data = reallocate(data, capacity, 1);
+        *count += got;
+        if (*bytes == NULL || *count == capacity) {
+            capacity = *bytes == NULL ? capacity : 2 * capacity;
+            uint8_t *moved = size < SIZE_MAX ? realloc(*bytes, capacity) : NULL;
+            if (moved == NULL) {
+                return "there is not memory enough for it";
+            }
+            *bytes = moved;
         }
-        got = fread(data + size, 1, capacity - size, file);
-    } while (got > 0 && size <= max);
-    bool is_good = !ferror(file) && size <= max;
-    if (!is_good) {
-        complain("%s: can't be read: %s", path,
-                 size > max ? "it is larger than such a file may be" : strerror(errno));
-        free(data);
-        data = NULL;
+        got = fread(*bytes + *count, 1, capacity - *count, file);
+    } while (got > 0 && *count + got <= (size == 0 ? max : size));
+    if (ferror(file)) {
+        return strerror(errno);
+    }
+    *count += got;
+    return *count > max                 ? "it is larger than such a file may be"
+           : size > 0 && *count != size ? "its size changed while it was read"
+                                        : NULL;
+}
+
+static bool read_and_close(FILE *file, const char *path, size_t max, uint8_t **bytes, size_t *count)
+{
+    *bytes = NULL;
+    *count = 0;
+    const char *fault = read_all(file, max, bytes, count);
+    if (fault != NULL) {
+        complain("%s: can't be read: %s", path, fault);
+        free(*bytes);
+        *bytes = NULL;
     }
     fclose(file);
-    *bytes = data;
-    *count = size;
-    return is_good;
+    return fault == NULL;
+}
+
+bool read_file(const char *path, size_t max, uint8_t **bytes, size_t *count)
+{
+    FILE *file = open_input(path);
+    return file != NULL && read_and_close(file, path, max, bytes, count);
+}
+
+static bool is_whole(const char *path, uint64_t count, uint32_t unit, const char *what)
+{
+    if (count % unit != 0) {
+        complain("%s: %" PRIu64 " bytes are no whole number of %s, which have %" PRIu32
+                 " bytes each: %" PRIu64 " are left over",
+                 path, count, what, unit, count % unit);
+    } else if (count / unit > UINT32_MAX) {
+        complain("%s: %" PRIu64 " %s are more than 2^32 - 1", path, count / unit, what);
+    }
+    return count % unit == 0 && count / unit <= UINT32_MAX;
 }
 
 bool read_records(const char *path, uint32_t unit, const char *what, uint8_t **bytes, uint32_t *G,
@@ -47,25 +94,29 @@ bool read_records(const char *path, uint32_t unit, const char *what, uint8_t **b
 {
     size_t count = 0;
     *code = EXIT_UNDECIDED;
-    if (!read_file(path, SIZE_MAX, bytes, &count)) {
+    FILE *file = open_input(path);
+    if (file == NULL) {
+        return false;
+    }
+    // Before as much is read.
+    if (!is_whole(path, platform_file_bytes(file), unit, what)) {
+        fclose(file);
+        *code = EXIT_FAILED;
+        return false;
+    }
+    if (!read_and_close(file, path, SIZE_MAX, bytes, &count)) {
         return false;
     }
     *code = EXIT_FAILED;
-    if (count % unit != 0) {
-        complain("%s: %zu bytes are no whole number of %s, which have %" PRIu32
-                 " bytes each: %zu are left over",
-                 path, count, what, unit, count % unit);
-        return false;
-    }
-    if (count / unit > UINT32_MAX) {
-        complain("%s: %zu %s are more than 2^32 - 1", path, count / unit, what);
+    if (!is_whole(path, count, unit, what)) {
         return false;
     }
     *G = (uint32_t)(count / unit);
     return true;
 }
 
-// A new file beside path, open for writing; its name, in *name, is the caller's to free.
+// A new file beside path, open for writing; its name, in *name, is the caller's to free. Nothing
+// that is there already is opened, whatever it is.
 static FILE *create_beside(const char *path, char **name)
 {
     size_t bytes = strlen(path) + 16;
@@ -79,20 +130,42 @@ static FILE *create_beside(const char *path, char **name)
     return file;
 }
 
+// Why nothing can be written to path, or NULL. `target` is where its links lead to.
+static const char *output_fault(const char *path, const char *target)
+{
+    switch (platform_path_kind(path)) {
+    case PATH_ABSENT: return NULL;
+    case PATH_FILE: break;
+    case PATH_FOLDER: return "it is a folder";
+    case PATH_OTHER: return "there is something there that is no ordinary file";
+    case PATH_UNKNOWN: return strerror(errno);
+    }
+    if (!platform_may_write(path)) {
+        return strerror(errno);
+    }
+    // /dev/stdout, of a file that has no name any more.
+    bool is_found = strcmp(path, target) == 0 || platform_is_same_file(path, target);
+    return is_found ? NULL : "what its links lead to can't be found";
+}
+
 // The file that write_file writes for path, and what it then renames it to, both the caller's to
 // free. NULL: complained about, with nothing to free.
 static FILE *open_for(const char *path, char **name, char **target)
 {
-    path_kind kind = platform_path_kind(path);
-    if (kind != PATH_ABSENT && kind != PATH_FILE) {
-        complain("%s: can't be written: there is something there that is no ordinary file", path);
-        return NULL;
-    }
+    FILE *file = NULL;
     *name = NULL;
     *target = platform_follow_links(path);
-    FILE *file = *target != NULL ? create_beside(*target, name) : NULL;
+    const char *fault = *target == NULL ? strerror(errno) : output_fault(path, *target);
+    if (fault == NULL) {
+        file = create_beside(*target, name);
+    }
+    if (file == NULL && fault == NULL && errno == EEXIST) {
+        complain("%s: can't be written: %s.partial and 99 like it are there already", path,
+                 *target);
+    } else if (file == NULL) {
+        complain("%s: can't be written: %s", path, fault != NULL ? fault : strerror(errno));
+    }
     if (file == NULL) {
-        complain("%s: can't be written: %s", path, strerror(errno));
         free(*name);
         free(*target);
     }
@@ -121,12 +194,22 @@ bool write_file(const char *path, const uint8_t *bytes, size_t count)
     if (file == NULL) {
         return false;
     }
-    bool is_good = count == 0 || fwrite(bytes, 1, count, file) == count;
-    is_good = fclose(file) == 0 && is_good;
-    is_good = is_good && (kind == PATH_ABSENT || platform_copy_mode(target, name));
-    is_good = is_good && platform_replace_file(name, target);
+    // The mode first, for others may not be meant to read it. And a name that is on the disk before
+    // the bytes are would be an empty file where a driver takes the machine with it.
+    bool is_good = kind == PATH_ABSENT || platform_copy_mode(target, name);
+    is_good = is_good && (count == 0 || fwrite(bytes, 1, count, file) == count);
+    is_good = is_good && platform_flush_file(file);
+    int why = errno;
+    if (fclose(file) != 0 && is_good) {
+        is_good = false;
+        why = errno;
+    }
+    if (is_good && !platform_replace_file(name, target)) {
+        is_good = false;
+        why = errno;
+    }
     if (!is_good) {
-        complain("%s: can't be written: %s", path, strerror(errno));
+        complain("%s: can't be written: %s", path, strerror(why));
         platform_remove(name);
     }
     free(name);
@@ -144,16 +227,26 @@ static char *folder_of(const char *path)
     return folder;
 }
 
-bool is_same_file(const char *a, const char *b)
+static bool is_same_place(const char *a, const char *b)
 {
-    if (strcmp(a, b) == 0 || platform_is_same_file(a, b)) {
-        return true;
-    }
     char *folders[2] = {folder_of(a), folder_of(b)};
     bool are =
         platform_is_same_name(a + platform_folder_length(a), b + platform_folder_length(b)) &&
         platform_is_same_file(folders[0], folders[1]);
     free(folders[0]);
     free(folders[1]);
+    return are;
+}
+
+bool is_same_file(const char *a, const char *b)
+{
+    if (strcmp(a, b) == 0 || platform_is_same_file(a, b)) {
+        return true;
+    }
+    char *targets[2] = {platform_follow_links(a), platform_follow_links(b)};
+    bool are =
+        is_same_place(targets[0] != NULL ? targets[0] : a, targets[1] != NULL ? targets[1] : b);
+    free(targets[0]);
+    free(targets[1]);
     return are;
 }

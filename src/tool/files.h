@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// All bytes of a file of at most `max`; the caller frees *bytes. False: the reason was complained
-// about.
+// All bytes of a file of at most `max`, of what is no ordinary file 1 GiB; the caller frees *bytes.
+// False: the reason was complained about.
 bool read_file(const char *path, size_t max, uint8_t **bytes, size_t *count);
 
 // The bytes of a file of whole units of `unit` bytes, named by `what` in messages ("Q4_K records"),
@@ -15,10 +15,11 @@ bool read_file(const char *path, size_t max, uint8_t **bytes, size_t *count);
 bool read_records(const char *path, uint32_t unit, const char *what, uint8_t **bytes, uint32_t *G,
                   int *code);
 
-// Either path holds exactly these bytes afterwards, or what it held before. They go to a new file
-// beside it, path.partial or path.partial1 and so on, which takes on its mode and then its name. If
-// path is a symbolic link, all that is done to what it leads to. False: the reason was complained
-// about, and the new file is gone.
+// Either path holds exactly these bytes afterwards, or what it held before, also where the machine
+// stops meanwhile. They go to a new file beside it, path.partial or path.partial1 and so on, which
+// takes on its mode and then its name. If path is a symbolic link, all that is done to what it
+// leads to. Written is only what is absent, or an ordinary file that this process may write to.
+// False: the reason was complained about, and the new file is gone.
 bool write_file(const char *path, const uint8_t *bytes, size_t count);
 
 // Whether write_file can do that at the time; asked before long work. False: complained about.

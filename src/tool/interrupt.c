@@ -18,8 +18,8 @@ static const int signals[] = {
 
 static void notice(int number)
 {
-    // In ISO C a handler serves one signal.
-    signal(number, notice);
+    // The second one doesn't wait for what the first one waits for, a driver that hangs say.
+    signal(number, SIG_DFL);
     caught = number;
 }
 

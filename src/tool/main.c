@@ -3,6 +3,7 @@
 #include "platform.h"
 #include "tool.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,7 +43,13 @@ static void print_help(void)
         "\n"
         "Results, tables and mismatches go to stdout; complaints and progress to stderr, a bar "
         "only where\n"
-        "stderr is a terminal. Nothing depends on the environment but the drivers.\n\n"
+        "stderr is a terminal. Nothing depends on the environment but the drivers. A file is "
+        "written "
+        "whole or\n"
+        "not at all, and only an ordinary one; what its links lead to is written, and no input is. "
+        "What can't\n"
+        "be said on stdout is exit code 99; a reader that goes away, head say, ends the command by "
+        "SIGPIPE.\n\n"
         "exit codes:\n"
         "  0   done; check: at least one case of each operation ran, and every case passed;\n"
         "      report: all devices are complete, agree and passed\n"
@@ -101,9 +108,18 @@ int main(int argc, char **argv)
         return EXIT_UNDECIDED;
     }
     int code = run(argc, argv);
-    // What could not be said has not been decided.
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        complain("stdout can't be written");
+    // What could not be said has not been decided. The cause of an error that lies behind is asked
+    // for once more.
+    bool is_good = fflush(stdout) == 0 && !ferror(stdout);
+    if (!is_good && errno == 0) {
+        clearerr(stdout);
+        errno = 0;
+        putchar('\n');
+        fflush(stdout);
+    }
+    if (!is_good) {
+        complain("stdout can't be written%s%s", errno != 0 ? ": " : "",
+                 errno != 0 ? strerror(errno) : "");
         code = worst_exit(code, EXIT_UNDECIDED);
     }
     platform_finish(&state);

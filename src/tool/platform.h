@@ -6,10 +6,12 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
-// First thing in main: stdout and stderr are bytes, and the arguments are those of the command
-// line. False: out of memory.
+// First thing in main: stdin, stdout and stderr are there, so that no file that is opened later
+// gets to be one of them, and are bytes; a limit on the size of files is an error of writing; the
+// arguments are those of the command line. False: out of memory.
 typedef struct platform_state {
     unsigned code_page;  // of the console, which platform_finish gives back; 0: it was left alone
 } platform_state;
@@ -24,6 +26,7 @@ typedef enum path_kind {
     PATH_UNKNOWN,
 } path_kind;
 
+// PATH_UNKNOWN: errno says why.
 path_kind platform_path_kind(const char *path);
 
 // A file's bytes to be read; a new file to be written to, where there is none of that name. NULL:
@@ -31,6 +34,15 @@ path_kind platform_path_kind(const char *path);
 FILE *platform_open(const char *path);
 FILE *platform_create(const char *path);
 bool platform_remove(const char *path);
+
+// Whether the system would let this process write to the file that is there. False: errno says why.
+bool platform_may_write(const char *path);
+
+// The bytes of an ordinary file; 0 where it is another, or doesn't say.
+uint64_t platform_file_bytes(FILE *file);
+
+// What was written to the file is on the disk. False: errno says why.
+bool platform_flush_file(FILE *file);
 
 // Puts the file `from` in the place of `to`, which may exist, in one step. False: errno
 // says why.

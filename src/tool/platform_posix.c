@@ -5,6 +5,7 @@
 #include "platform_child.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -28,6 +29,16 @@ bool platform_begin(platform_state *state, int *argc, char ***argv)
     (void)state;
     (void)argc;
     (void)argv;
+    // Opened for what it isn't used for, each of them gives an error and not another file's bytes.
+    for (int file = STDIN_FILENO; file <= STDERR_FILENO; file++) {
+        if (fcntl(file, F_GETFD) == -1 &&
+            open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY) != file) {
+            _exit(99);
+        }
+    }
+#ifdef SIGXFSZ
+    signal(SIGXFSZ, SIG_IGN);
+#endif
     return true;
 }
 
@@ -61,6 +72,25 @@ FILE *platform_create(const char *path)
 bool platform_remove(const char *path)
 {
     return remove(path) == 0;
+}
+
+bool platform_may_write(const char *path)
+{
+    return access(path, W_OK) == 0;
+}
+
+uint64_t platform_file_bytes(FILE *file)
+{
+    struct stat info;
+    bool is_known = fstat(fileno(file), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;
+    return is_known ? (uint64_t)info.st_size : 0;
+}
+
+bool platform_flush_file(FILE *file)
+{
+    // Not every file system has it.
+    return fflush(file) == 0 &&
+           (fsync(fileno(file)) == 0 || errno == EINVAL || errno == ENOTSUP || errno == ENOSYS);
 }
 
 bool platform_replace_file(const char *from, const char *to)
@@ -102,7 +132,7 @@ char *platform_follow_links(const char *path)
 bool platform_copy_mode(const char *from, const char *to)
 {
     struct stat info;
-    return stat(from, &info) == 0 && chmod(to, info.st_mode & 07777) == 0;
+    return stat(from, &info) == 0 && chmod(to, info.st_mode & 0777) == 0;
 }
 
 bool platform_is_same_file(const char *a, const char *b)

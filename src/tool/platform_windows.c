@@ -201,6 +201,28 @@ bool platform_remove(const char *path)
     return is_done;
 }
 
+bool platform_may_write(const char *path)
+{
+    enum { WRITING = 2 };
+    wchar_t *wide = wide_path(path);
+    bool may = wide != NULL && _waccess(wide, WRITING) == 0;
+    free(wide);
+    return may;
+}
+
+uint64_t platform_file_bytes(FILE *file)
+{
+    int64_t bytes = GetFileType((HANDLE)_get_osfhandle(_fileno(file))) == FILE_TYPE_DISK
+                        ? _filelengthi64(_fileno(file))
+                        : 0;
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+bool platform_flush_file(FILE *file)
+{
+    return fflush(file) == 0 && _commit(_fileno(file)) == 0;
+}
+
 // Who looks for viruses, or indexes files, may have one open for a moment.
 bool platform_replace_file(const char *from, const char *to)
 {

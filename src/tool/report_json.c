@@ -441,6 +441,21 @@ static void read_root(reader *r, const cJSON *root)
     }
 }
 
+// Whether a string has a NUL, with which other readers would go on, or the file has one. Of what is
+// no JSON it doesn't matter.
+static bool has_nul(const char *bytes, size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        bool is_escape = bytes[k] == '\\' && k + 1 < count;
+        if (bytes[k] == '\0' ||
+            (is_escape && count - k >= 6 && memcmp(bytes + k, "\\u0000", 6) == 0)) {
+            return true;
+        }
+        k += is_escape;
+    }
+    return false;
+}
+
 bool report_read(const char *path, run_report *report)
 {
     uint8_t *bytes = NULL;
@@ -457,6 +472,9 @@ bool report_read(const char *path, run_report *report)
     if (root == NULL) {
         complain("%s: is no report of kquant check: no JSON at byte %zu of %zu", path,
                  (size_t)(end != NULL ? end - (const char *)bytes : 0), count);
+        reader.is_wrong = true;
+    } else if (has_nul((const char *)bytes, count)) {
+        complain("%s: is no report of kquant check: there is a NUL in it", path);
         reader.is_wrong = true;
     } else {
         read_root(&reader, root);

@@ -131,7 +131,8 @@ static void show_line(session *s, const char *line)
     }
     if (s->is_shown) {
         progress_hide(&s->progress);
-        printf("%s\n", line);
+        print_text(stdout, line);
+        printf("\n");
         fflush(stdout);
     }
 }
@@ -426,7 +427,9 @@ void run_device(const run_options *options, const selection *selection, const ch
         progress_hide(&s.progress);
     }
     if (run->reason[0] != '\0' && run->is_open) {
-        printf("ERROR  the device is given up: %s\n", run->reason);
+        printf("ERROR  the device is given up: ");
+        print_text(stdout, run->reason);
+        printf("\n");
     }
     if (s.done == selection->count && run->reason[0] == '\0' && !run->is_open) {
         run_child(&s, device, s.done, s.done);  // it must still be the one that all is of

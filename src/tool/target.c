@@ -125,5 +125,9 @@ kq_result target_reserve(target *target, unsigned slot, uint64_t bytes, bool exa
 
 void target_print(const kq_device_info *info)
 {
-    printf("%-10s %s (%s)", info->id, info->name, info->driver);
+    printf("%-10s ", info->id);
+    print_text(stdout, info->name);
+    printf(" (");
+    print_text(stdout, info->driver);
+    printf(")");
 }

@@ -63,6 +63,27 @@ static uint32_t decode(const char *string, size_t *bytes)
     return character;
 }
 
+// Characters that move the cursor, or what is written around them.
+static bool is_steering(uint32_t c)
+{
+    return c < ' ' || (c >= 0x7F && c < 0xA0) || c == 0x061C || c == 0x200E || c == 0x200F ||
+           (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
+}
+
+void print_text(FILE *file, const char *text)
+{
+    for (size_t bytes; *text != '\0'; text += bytes) {
+        uint32_t c = decode(text, &bytes);
+        if (bytes == 1 && (c == 0xFFFD || is_steering(c))) {
+            fprintf(file, "\\x%02x", (unsigned)(unsigned char)*text);
+        } else if (is_steering(c)) {
+            fprintf(file, "\\u%04x", (unsigned)c);
+        } else {
+            fwrite(text, 1, bytes, file);
+        }
+    }
+}
+
 void text_add_json(text *text, const char *string)
 {
     text_add_bytes(text, "\"", 1);

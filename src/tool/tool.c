@@ -19,16 +19,15 @@ int worst_exit(int a, int b)
 
 void complain(const char *format, ...)
 {
-    char text[4096];
+    // Two paths and more; on the stack, for memory may be what there is none of.
+    char text[16384];
     va_list arguments;
     va_start(arguments, format);
     vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    // What comes from a file or an argument must not steer a terminal.
-    for (char *c = text; *c != '\0'; c++) {
-        *c = (unsigned char)*c < ' ' || *c == 0x7F ? '?' : *c;
-    }
-    fprintf(stderr, "kquant: %s\n", text);
+    fprintf(stderr, "kquant: ");
+    print_text(stderr, text);
+    fprintf(stderr, "\n");
 }
 
 void *reallocate(void *memory, size_t count, size_t size)

@@ -6,6 +6,7 @@
 #include <kquant/kquant.h>
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #if defined(__MINGW32__)  // whose stdio is C11's, unlike the system's own
 # define TOOL_PRINTF(text, first) __attribute__((format(gnu_printf, text, first)))
@@ -37,7 +38,11 @@ int cmd_report(int argc, char **argv);
 int cmd_gen(int argc, char **argv);
 int cmd_verify(int argc, char **argv);
 
-// One line "kquant: ..." on stderr.
+// A text that comes from a file, a name or a driver, so that it can't steer a terminal: \x1b,
+// \u202e and so on for what is no printed character, and for bytes that are no UTF-8.
+void print_text(FILE *file, const char *text);
+
+// One line "kquant: ..." on stderr, as print_text prints it.
 void complain(const char *format, ...) TOOL_PRINTF(1, 2);
 
 // Memory or the end of the program with EXIT_UNDECIDED: never NULL. Zeroed; 0 bytes are allowed.

@@ -16,7 +16,7 @@ extern const size_t kq_vectors_dot_bytes;
 extern const unsigned char kq_vectors_bulk[];
 extern const size_t kq_vectors_bulk_bytes;
 
-enum { MAX_COLUMNS = 6 };
+enum { MAX_COLUMNS = 6, MAX_FILE_BYTES = 1 << 30 };
 
 // Part of the text.
 typedef struct slice {
@@ -360,10 +360,14 @@ bool vectors_add_folder(vectors *vectors, const char *folder)
         size_t bytes = strlen(folder) + strlen(schemas[i].file) + 2;
         char *path = allocate(bytes, 1);
         snprintf(path, bytes, "%s/%s", folder, schemas[i].file);
-        if (platform_path_kind(path) != PATH_ABSENT) {
+        path_kind kind = platform_path_kind(path);
+        if (kind == PATH_OTHER) {
+            complain("%s: is no ordinary file", path);
+            is_good = false;
+        } else if (kind != PATH_ABSENT) {
             uint8_t *text = NULL;
             size_t count = 0;
-            is_good = read_file(path, SIZE_MAX, &text, &count) &&
+            is_good = read_file(path, MAX_FILE_BYTES, &text, &count) &&
                       add_text(vectors, &schemas[i], path, text, count);
             sha256_add(&hash, schemas[i].file, strlen(schemas[i].file) + 1);
             sha256_add(&hash, text, count);
@@ -373,6 +377,19 @@ bool vectors_add_folder(vectors *vectors, const char *folder)
     }
     sha256_end(&hash, vectors->digest);
     return is_good;
+}
+
+bool vectors_has_file(const char *folder, const char *path)
+{
+    bool has = false;
+    for (size_t i = 0; i < SCHEMAS; i++) {
+        size_t bytes = strlen(folder) + strlen(schemas[i].file) + 2;
+        char *own = allocate(bytes, 1);
+        snprintf(own, bytes, "%s/%s", folder, schemas[i].file);
+        has |= is_same_file(own, path);
+        free(own);
+    }
+    return has;
 }
 
 void vectors_free(vectors *vectors)

@@ -49,6 +49,9 @@ bool vectors_add_built_in(vectors *vectors);
 // absent.
 bool vectors_add_folder(vectors *vectors, const char *folder);
 
+// Whether the path leads to one of these files, which must not be an output.
+bool vectors_has_file(const char *folder, const char *path);
+
 // Both are false where a text is malformed or can't be read; one line has said where and why.
 void vectors_free(vectors *vectors);
 
