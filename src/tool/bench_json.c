@@ -95,19 +95,16 @@ bool bench_write_json(const char *path, const bench_device *devices, size_t coun
 
 // --- Reading
 
+// Of one operation: from what bench itself writes, with 9 decimals, to a year.
+static const double LEAST_SECONDS = 1e-9, MOST_SECONDS = 366.0 * 86400;
+
 struct bench_baseline {
     cJSON *root;
 };
 
-bench_baseline *bench_baseline_read(const char *path)
+bench_baseline *bench_baseline_read_bytes(const char *path, const void *bytes, size_t count)
 {
-    uint8_t *bytes = NULL;
-    size_t count = 0;
-    if (!read_file(path, MAX_FILE_BYTES, &bytes, &count)) {
-        return NULL;
-    }
-    cJSON *root = cJSON_ParseWithLength((const char *)bytes, count);
-    free(bytes);
+    cJSON *root = cJSON_ParseWithLength(bytes, count);
     const cJSON *format = cJSON_GetObjectItemCaseSensitive(root, "bench_format");
     if (!cJSON_IsNumber(format) || format->valuedouble != BENCH_FORMAT ||
         !cJSON_IsArray(cJSON_GetObjectItemCaseSensitive(root, "devices"))) {
@@ -117,6 +114,18 @@ bench_baseline *bench_baseline_read(const char *path)
     }
     bench_baseline *baseline = allocate(1, sizeof *baseline);
     baseline->root = root;
+    return baseline;
+}
+
+bench_baseline *bench_baseline_read(const char *path)
+{
+    uint8_t *bytes = NULL;
+    size_t count = 0;
+    if (!read_file(path, MAX_FILE_BYTES, &bytes, &count)) {
+        return NULL;
+    }
+    bench_baseline *baseline = bench_baseline_read_bytes(path, bytes, count);
+    free(bytes);
     return baseline;
 }
 
@@ -148,5 +157,7 @@ double bench_baseline_median(const bench_baseline *baseline, const char *device,
     const cJSON *result = find(find(baseline->root, "devices", device), "results", shape);
     const cJSON *times = cJSON_GetObjectItemCaseSensitive(result, is_device ? "device" : "host");
     const cJSON *median = cJSON_GetObjectItemCaseSensitive(times, "median");
-    return cJSON_IsNumber(median) && median->valuedouble > 0 ? median->valuedouble : 0;
+    bool is_time = cJSON_IsNumber(median) && median->valuedouble >= LEAST_SECONDS &&
+                   median->valuedouble <= MOST_SECONDS;
+    return is_time ? median->valuedouble : 0;
 }

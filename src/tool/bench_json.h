@@ -10,9 +10,11 @@ bool bench_write_json(const char *path, const bench_device *devices, size_t coun
 // What an earlier run took. NULL: what is wrong with the file was complained about.
 typedef struct bench_baseline bench_baseline;
 bench_baseline *bench_baseline_read(const char *path);
+bench_baseline *bench_baseline_read_bytes(const char *path, const void *bytes, size_t count);
 void bench_baseline_free(bench_baseline *baseline);
 
-// The median of that shape on the device of that name, by its own clock if is_device; 0: not known.
+// The median of that shape on the device of that name, by its own clock if is_device; 0: not known,
+// or no time that an operation takes.
 double bench_baseline_median(const bench_baseline *baseline, const char *device, const char *shape,
                              bool is_device);
 

@@ -49,7 +49,12 @@ bool vectors_add_built_in(vectors *vectors);
 // absent.
 bool vectors_add_folder(vectors *vectors, const char *folder);
 
-// Both are false where a text is malformed or can't be read; one line has said where and why.
+// Adds those of a text. file: what it is, "quantize.tsv", "dot.tsv" or "bulk.tsv"; source: where it
+// is from, for messages.
+bool vectors_add_text(vectors *vectors, const char *file, const char *source, const void *text,
+                      size_t bytes);
+
+// All are false where a text is malformed or can't be read; one line has said where and why.
 void vectors_free(vectors *vectors);
 
 #endif
