@@ -14,7 +14,7 @@ seconds=120
 runs=0
 build=build/fuzz
 table=
-all='gguf vectors lines report bench options text sample_vectors manifest cache api api-lavapipe'
+all='gguf vectors lines report bench options text child sample_vectors manifest cache api api-lavapipe'
 targets=
 
 usage()
