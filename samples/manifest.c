@@ -61,6 +61,16 @@ uint32_t manifest_number(const cJSON *object, const char *name)
     return (uint32_t)number;
 }
 
+// One that something is divided by.
+static uint32_t positive_number(const cJSON *object, const char *name)
+{
+    const uint32_t number = manifest_number(object, name);
+    if (number == 0) {
+        fail("the manifest divides by 0 in ", name);
+    }
+    return number;
+}
+
 cJSON *manifest_read(const char *folder)
 {
     size_t bytes;
@@ -144,7 +154,7 @@ static uint64_t multiply(const cJSON *factors, const manifest_values *values)
         {
             product *= evaluate(item, values);
         }
-        result *= ceil_div(product, manifest_number(factor, "per"));
+        result *= ceil_div(product, positive_number(factor, "per"));
     }
     return result;
 }
@@ -152,7 +162,7 @@ static uint64_t multiply(const cJSON *factors, const manifest_values *values)
 static bool is_multiple(uint32_t value, const cJSON *range)
 {
     return !cJSON_HasObjectItem(range, "multiple_of") ||
-           value % manifest_number(range, "multiple_of") == 0;
+           value % positive_number(range, "multiple_of") == 0;
 }
 
 // Whether `where` of a kernel or an area holds; it does if there is none.
@@ -161,6 +171,9 @@ static bool holds(const cJSON *object, const manifest_values *values)
     const cJSON *range;
     cJSON_ArrayForEach(range, cJSON_GetObjectItemCaseSensitive(object, "where"))
     {
+        if (range->string == NULL) {
+            fail("the manifest has no names in ", "where");
+        }
         const uint32_t value = manifest_get(values, range->string);
         if ((cJSON_HasObjectItem(range, "least") && value < manifest_number(range, "least")) ||
             (cJSON_HasObjectItem(range, "most") && value > manifest_number(range, "most")) ||
@@ -272,6 +285,11 @@ static size_t add_pass(const cJSON *manifest, const char *api, const cJSON *area
     }
     const bool takes = cJSON_HasObjectItem(pass, "takes");
     const bool folds = takes || cJSON_HasObjectItem(pass, "leaves_one_of");
+    const uint32_t most_taken = takes ? positive_number(pass, "takes") : 0;
+    const uint32_t left_one_of = folds && !takes ? manifest_number(pass, "leaves_one_of") : 0;
+    if (folds && !takes && left_one_of < 2) {
+        fail("a pass leaves as much as it takes, of ", manifest_text(kernel, "name"));
+    }
     uint32_t from_at = start_of(pass, "from_at", areas, &values);
     uint32_t to_at = start_of(pass, "to_at", areas, &values);
     uint32_t left = manifest_get(&values, "G");
@@ -280,11 +298,11 @@ static size_t add_pass(const cJSON *manifest, const char *api, const cJSON *area
     while (!ends) {
         uint32_t count = left;
         if (takes) {
-            count = left < manifest_number(pass, "takes") ? left : manifest_number(pass, "takes");
+            count = left < most_taken ? left : most_taken;
             left -= count;
             ends = left == 0;
         } else if (folds) {
-            left = (uint32_t)ceil_div(left, manifest_number(pass, "leaves_one_of"));
+            left = (uint32_t)ceil_div(left, left_one_of);
             ends = left <= 1;
         }
         manifest_set(&values, "from_at", from_at);
@@ -298,7 +316,10 @@ static size_t add_pass(const cJSON *manifest, const char *api, const cJSON *area
             fail("too many dispatches of ", manifest_text(kernel, "name"));
         }
         dispatches[made] = make_dispatch(kernel, &values);
-        made += dispatches[made].workgroups > 0 ? 1 : 0;
+        if (dispatches[made].workgroups == 0) {
+            return made;
+        }
+        made++;
         if (takes) {
             from_at += count * manifest_get(&values, "dots");
         } else {

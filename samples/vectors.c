@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_COLUMNS = 6, LONGEST_NAME = 64 };
+// Records of one line: of bulk.tsv they are drawn, so that no file's size bounds them.
+enum { MOST_COLUMNS = 6, LONGEST_NAME = 64, MOST_RECORDS = 1 << 22 };
 
 static void require(bool ok, const char *what)
 {
@@ -25,20 +26,35 @@ static void *allocate(size_t bytes)
 
 // --- Numbers and bytes
 
-static uint64_t read_number(const char *text, int base)
-{
-    char *end;
-    const uint64_t number = strtoull(text, &end, base);
-    require(end != text && (*end == '\0' || *end == ':'), "that is no number");
-    return number;
-}
-
 static unsigned read_digit(char c)
 {
     const char *const digits = "0123456789abcdef";
-    const char *found = c != '\0' ? strchr(digits, c) : NULL;
-    require(found != NULL, "that is no hexadecimal digit");
+    const char *found = c >= 'A' && c <= 'F' ? strchr(digits, c - 'A' + 'a')
+                        : c != '\0'          ? strchr(digits, c)
+                                             : NULL;
+    require(found != NULL, "that is no digit");
     return (unsigned)(found - digits);
+}
+
+// Digits up to `end`, and a number of at most so many bits.
+static uint64_t read_number(const char *text, char end, unsigned base, unsigned bits)
+{
+    const uint64_t most = UINT64_MAX >> (64 - bits);
+    uint64_t number = 0;
+    require(*text != end, "a number is missing");
+    for (; *text != end; text++) {
+        const unsigned digit = read_digit(*text);
+        require(digit < base && number <= (most - digit) / base, "that is no such number");
+        number = number * base + digit;
+    }
+    return number;
+}
+
+static uint32_t read_G(const char *text)
+{
+    const uint64_t G = read_number(text, '\0', 10, 32);
+    require(G <= MOST_RECORDS, "a line has too many records");
+    return (uint32_t)G;
 }
 
 // `bytes` bytes in hexadecimal; "-" where there are none.
@@ -108,34 +124,35 @@ static unsigned char *draw_q4_k(uint64_t seed, uint32_t G)
 
 static void read_quantize(char *const column[], vector *v)
 {
-    v->G = (uint32_t)read_number(column[1], 10);
+    v->G = read_G(column[1]);
     v->values = read_bytes(column[2], (size_t)v->G * VECTORS_VALUES_BYTES);
     const char *const bad = "domain-error:";
     const bool is_bad = strncmp(column[3], bad, strlen(bad)) == 0;
     require(is_bad || strcmp(column[3], "ok") == 0, "that is no status");
-    v->lowest_bad = is_bad ? (uint32_t)read_number(column[3] + strlen(bad), 10) : UINT32_MAX;
+    v->lowest_bad =
+        is_bad ? (uint32_t)read_number(column[3] + strlen(bad), ':', 10, 32) : UINT32_MAX;
     v->records = read_bytes(column[4], (size_t)v->G * VECTORS_Q8_K_BYTES);
 }
 
 static void read_dot(char *const column[], vector *v)
 {
-    v->G = (uint32_t)read_number(column[1], 10);
+    v->G = read_G(column[1]);
     v->lhs = read_bytes(column[2], (size_t)v->G * VECTORS_Q4_K_BYTES);
     v->records = read_bytes(column[3], (size_t)v->G * VECTORS_Q8_K_BYTES);
-    v->sequential = (uint32_t)read_number(column[4], 16);
-    v->pairwise = (uint32_t)read_number(column[5], 16);
+    v->sequential = (uint32_t)read_number(column[4], '\0', 16, 32);
+    v->pairwise = (uint32_t)read_number(column[5], '\0', 16, 32);
 }
 
 static void read_bulk(char *const column[], vector *v)
 {
-    const uint64_t seed = read_number(column[0], 16);
-    v->G = (uint32_t)read_number(column[1], 10);
+    const uint64_t seed = read_number(column[0], '\0', 16, 64);
+    v->G = read_G(column[1]);
     v->values = draw_values(seed, v->G);
-    v->digest = read_number(column[2], 16);
+    v->digest = read_number(column[2], '\0', 16, 64);
     v->lowest_bad = UINT32_MAX;
     v->lhs = draw_q4_k(seed + 1, v->G);
-    v->sequential = (uint32_t)read_number(column[3], 16);
-    v->pairwise = (uint32_t)read_number(column[4], 16);
+    v->sequential = (uint32_t)read_number(column[3], '\0', 16, 32);
+    v->pairwise = (uint32_t)read_number(column[4], '\0', 16, 32);
 }
 
 static const struct {
@@ -158,6 +175,7 @@ static char *read_file(const char *folder, const char *name)
     require(fread(text, 1, bytes, file) == bytes, path);
     fclose(file);
     text[bytes] = '\0';
+    require(strlen(text) == bytes, "a file has a NUL in it");
     return text;
 }
 
@@ -195,9 +213,9 @@ vector *vectors_read(const char *folder, size_t *count)
     *count = 0;
     for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
         char *text = read_file(folder, files[i].name);
-        for (char *line = text, *next; line != NULL && *line != '\0'; line = next) {
+        for (char *line = text, *next; line != NULL; line = next) {
             next = cut(line, '\n');
-            if (*line != '#') {
+            if (*line != '#' && *line != '\0') {
                 vectors = realloc(vectors, (*count + 1) * sizeof(*vectors));
                 require(vectors != NULL, "out of memory");
                 vectors[(*count)++] = read_line(line, files[i].columns, files[i].read);

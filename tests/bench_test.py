@@ -146,6 +146,16 @@ def test_compare():
         expect(re.search(r'memory-read-16384 .* -$', done.stdout, re.M), done.stdout)
 
 
+def test_impossible_times():
+    """A number that is no time of an operation is no number to compare with."""
+    text = Path('d.json').read_text()
+    for median in '1e300', '-1', '0', '1e-300', '1e999', '"0.5"', 'null':
+        Path('odd.json').write_text(re.sub(r'"median": [0-9.]+', f'"median": {median}', text))
+        done = bench(0, *SMALL, '--compare=odd.json')
+        expect(not re.search(r'[0-9]x$|inf|nan', done.stdout, re.M), f'{median}: {done.stdout}')
+        expect(len(re.findall(r'dots-8x3\S+ .* -$', done.stdout, re.M)) == 2, f'{median}: {done.stdout}')
+
+
 def test_refusals():
     before = Path('d.json').read_bytes()
     os.link('d.json', 'same.svg')
@@ -259,7 +269,8 @@ def test_progress():
 def main():
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        for test in (test_shares, test_faults, test_compare, test_refusals, test_plot, test_progress):
+        for test in (test_shares, test_faults, test_compare, test_impossible_times, test_refusals,
+                     test_plot, test_progress):
             test()
         os.chdir('/')
     help_text = bench(0, '--help').stdout

@@ -250,7 +250,9 @@ def faults(installed, manifest):
         with tempfile.TemporaryDirectory() as tmp:
             (Path(tmp) / 'kernels.json').write_text(json.dumps(manifest))
             answer = run(installed.plan, tmp)
-        if answer.returncode != 0:
+        if answer.returncode < 0:
+            found.append(f'died of signal {-answer.returncode}')
+        elif answer.returncode != 0:
             found += ['plans: ' + line for line in (answer.stdout + answer.stderr).splitlines()]
     return found
 
@@ -355,6 +357,7 @@ def changes(manifest):
                         yield 'plans', set_at(*at_pass, i, 'where', param, 'least', least)
                     if 'multiple_of' in bounds:
                         yield 'plans', set_at(*at_pass, i, 'where', param, 'multiple_of', 8)
+                        yield 'divides by 0', set_at(*at_pass, i, 'where', param, 'multiple_of', 0)
         if 'whole' in manifest['operations'][sequential[1]]:
             yield 'plans', set_at(*sequential, 'whole', 'resumes', 0)
             yield 'plans', set_at(*at['quantized_dot.cpu'], 'workgroups', 1, 'per', 2)
@@ -363,6 +366,11 @@ def changes(manifest):
                 yield 'plans', drop(*tree, 'whole', 'kernels', i)
                 for param in choice['where']:
                     yield 'plans', drop(*tree, 'whole', 'kernels', i, 'where', param)
+        # What would divide by 0, or never end.
+        yield 'divides by 0', set_at(*sequential, 'scratch', 0, 'words', 0, 'per', 0)
+        yield 'divides by 0', set_at(*sequential, 'passes', 1, 'takes', 0)
+        for number in 0, 1:
+            yield 'leaves as much as it takes', set_at(*tree, 'passes', 1, 'leaves_one_of', number)
         yield 'plans', drop(*sequential, 'passes', 0)
         yield 'plans', set_at(*tree, 'passes', 1, 'leaves_one_of', 64)
         yield 'plans', set_at(*tree, 'passes', 1, 'from_at', 'sums')

@@ -595,6 +595,13 @@ edit quantize.tsv 3 "${zeros}00" && malformed quantize.tsv 2 'column 3' '1025 by
 edit quantize.tsv 3 "${zeros%00}" && malformed quantize.tsv 2 'column 3' '1023 bytes'
 edit quantize.tsv 3 "${zeros%00}0g" && malformed quantize.tsv 2 'column 3' '"0g"' 'byte 1023'
 edit quantize.tsv 3 - && malformed quantize.tsv 2 'column 3' '0 bytes'
+for column in 3 5; do
+    printf 'none\t0\t-\tok\t-\n' >malformed/quantize.tsv
+    awk -F'\t' -v OFS='\t' -v column=$column '{ $column = ""; print }' malformed/quantize.tsv \
+        >malformed/bulk.tsv
+    mv malformed/bulk.tsv malformed/quantize.tsv
+    malformed quantize.tsv 1 "column $column" empty
+done
 edit quantize.tsv 2 2 && malformed quantize.tsv 2 'column 3' 'G = 2'
 edit quantize.tsv 2 one && malformed quantize.tsv 2 'column 2' 'G is "one"'
 edit quantize.tsv 2 -1 && malformed quantize.tsv 2 'column 2' 'G is "-1"'
@@ -602,6 +609,7 @@ edit quantize.tsv 2 4294967296 && malformed quantize.tsv 2 'column 2' 'below 2^3
 edit quantize.tsv 2 4294967295 && malformed quantize.tsv 2 'column 3' 'G = 4294967295'
 edit quantize.tsv 1 '' && malformed quantize.tsv 2 'column 1' empty
 for outcome in OK okay domain-error domain-error:0 domain-error:0:bad \
+    okdomain-error:0:inverse-overflow domain-error:0:inverse-overflownonfinite-input@1 \
     domain-error:x:inverse-overflow domain-error:0:inverse-overflow2 \
     domain-error:0:nonfinite-input domain-error:0:nonfinite-input@; do
     edit quantize.tsv 4 "$outcome" && malformed quantize.tsv 2 'column 4'

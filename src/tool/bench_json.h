@@ -12,6 +12,7 @@ bool bench_write_json(const char *path, const bench_device *devices, size_t coun
 // What an earlier run took. NULL: what is wrong with the file was complained about.
 typedef struct bench_baseline bench_baseline;
 bench_baseline *bench_baseline_read(const char *path);
+bench_baseline *bench_baseline_read_bytes(const char *path, const void *bytes, size_t count);
 void bench_baseline_free(bench_baseline *baseline);
 
 bool bench_baseline_has(const bench_baseline *baseline, const char *device);

@@ -79,6 +79,9 @@ void report_add_origin(run_report *report);
 // Whether every device is done with.
 bool report_is_complete(const run_report *report);
 
+// Adds the file's text.
+void report_text_json(text *text, const run_report *report);
+
 // Whole or not at all. False: the reason was complained about.
 bool report_write_json(const run_report *report, const char *path);
 bool report_write_junit(const run_report *report, const char *path);
@@ -89,6 +92,9 @@ void report_text_origin(text *text, const run_report *report);
 
 // Any file may be given. False: what is wrong with it was complained about.
 bool report_read(const char *path, run_report *report);
+
+// The same of a file's bytes. path: for messages.
+bool report_read_bytes(const char *path, const void *bytes, size_t count, run_report *report);
 
 // A copy of a text, or of its first bytes, that lives as long as the report; a pair of texts more.
 const char *report_keep(run_report *report, const char *text);

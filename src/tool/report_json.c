@@ -88,31 +88,36 @@ void report_text_origin(text *text, const run_report *report)
     add_values(text, ",\n \"environment\"", &report->environment);
 }
 
+void report_text_json(text *text, const run_report *report)
+{
+    text_add(text, "{\"format\": %d,\n ", REPORT_FORMAT);
+    text_add(text, "\"status\": \"%s\",\n ",
+             report_is_complete(report) ? "complete" : "incomplete");
+    report_text_origin(text, report);
+    add_values(text, ",\n \"options\"", &report->options);
+    text_add(text, ",\n \"case_list\": {\"count\": %" PRIu64 ", \"sha256\": \"%s\"},\n",
+             report->case_count, report->case_digest);
+    text_add(text, " \"modules\": [");
+    for (size_t k = 0; k < report->module_count; k++) {
+        const report_module *module = &report->modules[k];
+        text_add(text, k == 0 ? "\n  {" : ",\n  {");
+        add_member(text, "name", module->name);
+        add_member(text, "api", module->api);
+        add_member(text, "form", module->form);
+        text_add(text, "\"sha256\": \"%s\"}", module->sha256);
+    }
+    text_add(text, "],\n \"devices\": [\n");
+    for (size_t d = 0; d < report->device_count; d++) {
+        text_add(text, d == 0 ? "" : ",\n");
+        add_device(text, &report->devices[d]);
+    }
+    text_add(text, "]}\n");
+}
+
 bool report_write_json(const run_report *report, const char *path)
 {
     text text = {0};
-    text_add(&text, "{\"format\": %d,\n ", REPORT_FORMAT);
-    text_add(&text, "\"status\": \"%s\",\n ",
-             report_is_complete(report) ? "complete" : "incomplete");
-    report_text_origin(&text, report);
-    add_values(&text, ",\n \"options\"", &report->options);
-    text_add(&text, ",\n \"case_list\": {\"count\": %" PRIu64 ", \"sha256\": \"%s\"},\n",
-             report->case_count, report->case_digest);
-    text_add(&text, " \"modules\": [");
-    for (size_t k = 0; k < report->module_count; k++) {
-        const report_module *module = &report->modules[k];
-        text_add(&text, k == 0 ? "\n  {" : ",\n  {");
-        add_member(&text, "name", module->name);
-        add_member(&text, "api", module->api);
-        add_member(&text, "form", module->form);
-        text_add(&text, "\"sha256\": \"%s\"}", module->sha256);
-    }
-    text_add(&text, "],\n \"devices\": [\n");
-    for (size_t d = 0; d < report->device_count; d++) {
-        text_add(&text, d == 0 ? "" : ",\n");
-        add_device(&text, &report->devices[d]);
-    }
-    text_add(&text, "]}\n");
+    report_text_json(&text, report);
     bool is_good = write_file(path, (const uint8_t *)text.bytes, text.count);
     free(text.bytes);
     return is_good;
@@ -456,22 +461,17 @@ static bool has_nul(const char *bytes, size_t count)
     return false;
 }
 
-bool report_read(const char *path, run_report *report)
+bool report_read_bytes(const char *path, const void *bytes, size_t count, run_report *report)
 {
-    uint8_t *bytes = NULL;
-    size_t count = 0;
-    memset(report, 0, sizeof *report);
-    if (!read_file(path, MAX_FILE_BYTES, &bytes, &count)) {
-        return false;
-    }
     const char *end = NULL;
-    bytes = reallocate(bytes, count + 1, 1);
-    bytes[count] = '\0';
-    cJSON *root = cJSON_ParseWithLengthOpts((const char *)bytes, count + 1, &end, 1);
+    char *json = allocate(count + 1, 1);
+    memset(report, 0, sizeof *report);
+    memcpy(json, bytes, count);
+    cJSON *root = cJSON_ParseWithLengthOpts(json, count + 1, &end, 1);
     reader reader = {.path = path, .report = report};
     if (root == NULL) {
         complain("%s: is no report of kquant check: no JSON at byte %zu of %zu", path,
-                 (size_t)(end != NULL ? end - (const char *)bytes : 0), count);
+                 (size_t)(end != NULL ? end - json : 0), count);
         reader.is_wrong = true;
     } else if (has_nul((const char *)bytes, count)) {
         complain("%s: is no report of kquant check: there is a NUL in it", path);
@@ -480,9 +480,20 @@ bool report_read(const char *path, run_report *report)
         read_root(&reader, root);
     }
     cJSON_Delete(root);
-    free(bytes);
+    free(json);
     if (reader.is_wrong) {
         report_free(report);
     }
     return !reader.is_wrong;
+}
+
+bool report_read(const char *path, run_report *report)
+{
+    uint8_t *bytes = NULL;
+    size_t count = 0;
+    memset(report, 0, sizeof *report);
+    bool is_good = read_file(path, MAX_FILE_BYTES, &bytes, &count) &&
+                   report_read_bytes(path, bytes, count, report);
+    free(bytes);
+    return is_good;
 }

@@ -1,8 +1,7 @@
 #include "run.h"
 #include "interrupt.h"
 #include "platform.h"
-#include "progress.h"
-#include "text.h"
+#include "session.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -99,208 +98,6 @@ void selection_digest(const selection *selection, char hex[SHA256_HEX_BYTES])
     sha256_end(&hash, hex);
 }
 
-// --- The child's lines
-
-typedef struct session {
-    const run_options *options;
-    const selection *selection;
-    device_run *run;
-    kq_device_info info;  // as the child tells it
-    progress progress;
-    const run_watch *watch;
-    size_t done;
-    uint64_t mismatches;  // of all cases
-    unsigned lines;       // of them shown
-    unsigned errors;      // in a row
-    bool is_shown;        // of the latest line that is not indented
-    bool has_ended;       // the child said so
-    bool is_in_case;      // a case has begun and not ended
-    bool is_diagnosed;    // it was found out what its first mismatch comes from
-    size_t test;          // which
-    double deadline;      // of the case, or of opening the device
-    char *reason;         // of the case so far
-    text fallback;        // its first mismatch, and what was found out about it
-} session;
-
-// A line that is to be seen, after which the bar comes back by itself.
-static void show_line(session *s, const char *line)
-{
-    if (line[0] != ' ') {
-        s->is_shown = s->lines < REPORT_LINES;
-        s->lines += s->is_shown;
-    }
-    if (s->is_shown) {
-        progress_hide(&s->progress);
-        print_text(stdout, line);
-        printf("\n");
-        fflush(stdout);
-    }
-}
-
-static void begin_case(session *s, size_t test)
-{
-    s->test = test;
-    s->is_in_case = true;
-    s->deadline = platform_seconds() + (double)s->options->time_limit;
-    free(s->reason);
-    s->reason = NULL;
-    s->fallback.count = 0;
-    s->is_diagnosed = false;
-}
-
-static void finish_case(session *s, case_status status, uint64_t mismatches, double seconds,
-                        const char *digest)
-{
-    case_result *result = &s->run->results[s->test];
-    *result = (case_result){.status = status, .mismatches = mismatches, .seconds = seconds};
-    snprintf(result->digest, sizeof result->digest, "%s", strcmp(digest, "-") != 0 ? digest : "");
-    if (status != CASE_PASS) {
-        text_add_bytes(&s->fallback, "", 1);
-        const char *found = s->fallback.count > 1 ? s->fallback.bytes : "no reason is given";
-        result->reason = copy_text(s->reason != NULL ? s->reason : found);
-    }
-    s->mismatches += mismatches;
-    s->run->counts[status]++;
-    s->run->has_run[s->selection->cases[s->test]->op] |= status != CASE_UNSUPPORTED;
-    s->errors = status == CASE_ERROR ? s->errors + 1 : 0;
-    s->is_in_case = false;
-    s->done++;
-    progress_step(&s->progress);
-    s->watch->stepped(s->watch->user, s->run, s->done);
-}
-
-// The case that the child did not come back from.
-static void lose_case(session *s, const char *reason)
-{
-    const char *name = s->selection->cases[s->test]->name;
-    size_t bytes = strlen(name) + strlen(reason) + 16;
-    char *line = allocate(bytes, 1);
-    snprintf(line, bytes, "ERROR  %s: %s", name, reason);
-    free(s->reason);
-    s->reason = copy_text(reason);
-    show_line(s, line);
-    finish_case(s, CASE_ERROR, 1, 0, "-");
-    free(line);
-}
-
-// Control characters are blanks by the time they arrive.
-static bool is_same_line(const char *a, const char *b)
-{
-    for (; *a != '\0' && *b != '\0'; a++, b++) {
-        if (*a != *b && !((unsigned char)*a < ' ' && *b == ' ')) {
-            return false;
-        }
-    }
-    return *a == *b;
-}
-
-static void read_open(session *s, const char *text)
-{
-    kq_device_info *info = &s->info;
-    int api = 0;
-    memset(info, 0, sizeof *info);
-    char uuid[36] = "";
-    if (sscanf(text, "%31s %d %d %d %35s", info->id, &api, &info->is_software, &info->is_discrete,
-               uuid) == 5) {
-        info->api = (kq_api)api;
-        snprintf(info->uuid, sizeof info->uuid, "%s", strcmp(uuid, "-") != 0 ? uuid : "");
-    }
-}
-
-// All lines of the device but its properties have come. Each child opens it anew, and must meet
-// the same.
-static void finish_open(session *s)
-{
-    device_run *run = s->run;
-    if (run->is_known &&
-        (strcmp(run->info.id, s->info.id) != 0 || strcmp(run->info.uuid, s->info.uuid) != 0 ||
-         !is_same_line(run->info.name, s->info.name) ||
-         !is_same_line(run->info.driver, s->info.driver))) {
-        snprintf(run->reason, sizeof run->reason,
-                 "it is another device now: %.31s, %.200s (%.200s), and was %.31s, %.200s (%.200s)",
-                 s->info.id, s->info.name, s->info.driver, run->info.id, run->info.name,
-                 run->info.driver);
-        run->is_other = true;
-        return;
-    }
-    if (!run->is_open) {
-        run->info = s->info;
-        run->is_known = true;
-        run->is_open = true;
-        s->watch->opened(s->watch->user, run);
-        fflush(stdout);
-        progress_begin(&s->progress, run->info.id, "case", s->done, s->selection->count);
-    }
-}
-
-static void read_property(session *s, char *text)
-{
-    char *value = strchr(text, '=');
-    if (value == NULL) {
-        return;
-    }
-    *value = '\0';
-    for (size_t k = 0; k < s->run->property_count; k++) {
-        if (strcmp(text, s->run->properties[k].name) == 0) {
-            return;  // from an earlier child
-        }
-    }
-    device_run_add_property(s->run, text, value + 1);
-}
-
-static void read_tagged(session *s, char *line)
-{
-    kq_device_info *info = &s->info;
-    size_t number = 0;
-    int code = 0;
-    int skip = 0;
-    uint64_t mismatches = 0;
-    double seconds = 0;
-    char digest[SHA256_HEX_BYTES];
-    if (strncmp(line, "@open ", 6) == 0) {
-        read_open(s, line + 6);
-    } else if (strncmp(line, "@name ", 6) == 0) {
-        snprintf(info->name, sizeof info->name, "%s", line + 6);
-    } else if (strncmp(line, "@driver ", 8) == 0) {
-        snprintf(info->driver, sizeof info->driver, "%s", line + 8);
-        finish_open(s);
-    } else if (strncmp(line, "@property ", 10) == 0) {
-        read_property(s, line + 10);
-    } else if (sscanf(line, "@closed %d %n", &code, &skip) == 1) {
-        s->run->opened = (kq_result)code;
-        snprintf(s->run->reason, sizeof s->run->reason, "%s", line + skip);
-    } else if (sscanf(line, "@case %zu", &number) == 1 && number < s->selection->count) {
-        begin_case(s, number);
-    } else if (strncmp(line, "@reason ", 8) == 0) {
-        free(s->reason);
-        s->reason = copy_text(line + 8);
-    } else if (sscanf(line, "@result %d %" SCNu64 " %lf %64s", &code, &mismatches, &seconds,
-                      digest) == 4 &&
-               s->is_in_case && code > CASE_MISSING && code < CASE_STATUSES) {
-        finish_case(s, (case_status)code, mismatches, seconds, digest);
-    } else if (strncmp(line, "@diagnosis ", 11) == 0 && s->is_in_case && !s->is_diagnosed) {
-        text_add(&s->fallback, "; %s", line + 11);
-        s->is_diagnosed = true;
-    } else if (strcmp(line, "@end") == 0) {
-        s->has_ended = true;
-    }
-}
-
-static void read_line(session *s, char *line)
-{
-    if (line[0] == '@') {
-        read_tagged(s, line);
-        return;
-    }
-    if (s->fallback.count == 0 && s->is_in_case) {
-        const char *name = s->selection->cases[s->test]->name;
-        const char *rest = strstr(line, name);
-        text_add(&s->fallback, "%s",
-                 rest != NULL ? rest + strlen(name) + strspn(rest + strlen(name), ": ") : line);
-    }
-    show_line(s, line);
-}
-
 // --- The child
 
 static platform_child *start_child(const session *s, const char *device, size_t first, size_t end)
@@ -352,7 +149,7 @@ static void run_child(session *s, const char *device, size_t first, size_t end)
         double second = platform_seconds() + 1;
         kind = platform_read_line(child, second < s->deadline ? second : s->deadline, &line);
         if (kind == CHILD_LINE) {
-            read_line(s, line);
+            session_read(s, line);
         } else if (kind == CHILD_LATE && platform_seconds() < s->deadline) {
             s->watch->stepped(s->watch->user, s->run, s->done);
         } else {
@@ -372,7 +169,7 @@ static void run_child(session *s, const char *device, size_t first, size_t end)
         } else {
             snprintf(reason, sizeof reason, "the driver took the process with it: %s", how);
         }
-        lose_case(s, reason);
+        session_lose(s, reason);
     } else if (s->run->reason[0] == '\0' && (is_late || !s->has_ended || !is_good)) {
         snprintf(s->run->reason, sizeof s->run->reason, "the driver %s: %s",
                  is_late                      ? "hangs between cases"

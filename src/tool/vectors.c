@@ -129,6 +129,8 @@ static bool read_bytes(const line *line, size_t column, uint32_t G, size_t unit,
     slice text = line->columns[column];
     if (text.length == 1 && text.start[0] == '-') {
         text.length = 0;
+    } else if (text.length == 0) {
+        return wrong(line, "column %zu: is empty; where there are no bytes it is -", column + 1);
     }
     if (text.length % 2 != 0) {
         return wrong(line, "column %zu: an odd number of hex digits, %zu", column + 1, text.length);
@@ -163,12 +165,17 @@ static bool skip(slice *rest, const char *text)
     return true;
 }
 
+static bool is_text(slice rest, const char *text)
+{
+    return skip(&rest, text) && rest.length == 0;
+}
+
 // "ok", "domain-error:RECORD:nonfinite-input@ELEMENT" or "domain-error:RECORD:inverse-overflow".
 static bool read_outcome(const line *line, size_t column, uint32_t G, kq_domain *domain)
 {
     slice rest = line->columns[column];
     memset(domain, 0, sizeof *domain);
-    if (skip(&rest, "ok") && rest.length == 0) {
+    if (is_text(rest, "ok")) {
         return true;
     }
     if (skip(&rest, "domain-error:")) {
@@ -184,7 +191,7 @@ static bool read_outcome(const line *line, size_t column, uint32_t G, kq_domain 
             }
             rest.length -= record.length + 1;
             rest.start = colon + 1;
-            if (skip(&rest, "inverse-overflow") && rest.length == 0) {
+            if (is_text(rest, "inverse-overflow")) {
                 domain->reason = KQ_REASON_INVERSE_OVERFLOW;
                 return true;
             }
@@ -337,14 +344,24 @@ static bool add_text(vectors *vectors, const schema *schema, const char *source,
 
 // --- Sources
 
+bool vectors_add_text(vectors *vectors, const char *file, const char *source, const void *text,
+                      size_t bytes)
+{
+    size_t i = 0;
+    while (strcmp(schemas[i].file, file) != 0) {
+        i++;
+    }
+    return add_text(vectors, &schemas[i], source, text, bytes);
+}
+
 bool vectors_add_built_in(vectors *vectors)
 {
-    return add_text(vectors, &schemas[0], "built-in quantize.tsv", kq_vectors_quantize,
-                    kq_vectors_quantize_bytes) &&
-           add_text(vectors, &schemas[1], "built-in dot.tsv", kq_vectors_dot,
-                    kq_vectors_dot_bytes) &&
-           add_text(vectors, &schemas[2], "built-in bulk.tsv", kq_vectors_bulk,
-                    kq_vectors_bulk_bytes);
+    return vectors_add_text(vectors, "quantize.tsv", "built-in quantize.tsv", kq_vectors_quantize,
+                            kq_vectors_quantize_bytes) &&
+           vectors_add_text(vectors, "dot.tsv", "built-in dot.tsv", kq_vectors_dot,
+                            kq_vectors_dot_bytes) &&
+           vectors_add_text(vectors, "bulk.tsv", "built-in bulk.tsv", kq_vectors_bulk,
+                            kq_vectors_bulk_bytes);
 }
 
 bool vectors_add_folder(vectors *vectors, const char *folder)

@@ -52,7 +52,12 @@ bool vectors_add_folder(vectors *vectors, const char *folder);
 // Whether the path leads to one of these files, which must not be an output.
 bool vectors_has_file(const char *folder, const char *path);
 
-// Both are false where a text is malformed or can't be read; one line has said where and why.
+// Adds those of a text. file: what it is, "quantize.tsv", "dot.tsv" or "bulk.tsv"; source: where it
+// is from, for messages.
+bool vectors_add_text(vectors *vectors, const char *file, const char *source, const void *text,
+                      size_t bytes);
+
+// All are false where a text is malformed or can't be read; one line has said where and why.
 void vectors_free(vectors *vectors);
 
 #endif
