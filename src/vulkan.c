@@ -68,14 +68,21 @@ kq_result kq_vulkan_check(const kq_errors *errors, const char *call, VkResult re
     const char *name = "VkResult";
     switch (result) {
     case VK_SUCCESS: return KQ_OK;
+    case VK_NOT_READY: name = "VK_NOT_READY"; break;
+    case VK_TIMEOUT: name = "VK_TIMEOUT"; break;
     case VK_ERROR_OUT_OF_HOST_MEMORY: name = "VK_ERROR_OUT_OF_HOST_MEMORY"; break;
     case VK_ERROR_OUT_OF_DEVICE_MEMORY: name = "VK_ERROR_OUT_OF_DEVICE_MEMORY"; break;
     case VK_ERROR_INITIALIZATION_FAILED: name = "VK_ERROR_INITIALIZATION_FAILED"; break;
     case VK_ERROR_DEVICE_LOST: name = "VK_ERROR_DEVICE_LOST"; break;
     case VK_ERROR_MEMORY_MAP_FAILED: name = "VK_ERROR_MEMORY_MAP_FAILED"; break;
+    case VK_ERROR_LAYER_NOT_PRESENT: name = "VK_ERROR_LAYER_NOT_PRESENT"; break;
+    case VK_ERROR_EXTENSION_NOT_PRESENT: name = "VK_ERROR_EXTENSION_NOT_PRESENT"; break;
+    case VK_ERROR_FEATURE_NOT_PRESENT: name = "VK_ERROR_FEATURE_NOT_PRESENT"; break;
     case VK_ERROR_TOO_MANY_OBJECTS: name = "VK_ERROR_TOO_MANY_OBJECTS"; break;
     case VK_ERROR_FRAGMENTED_POOL: name = "VK_ERROR_FRAGMENTED_POOL"; break;
-    case VK_TIMEOUT: name = "VK_TIMEOUT"; break;
+    case VK_ERROR_UNKNOWN: name = "VK_ERROR_UNKNOWN"; break;
+    case VK_ERROR_OUT_OF_POOL_MEMORY: name = "VK_ERROR_OUT_OF_POOL_MEMORY"; break;
+    case VK_ERROR_FRAGMENTATION: name = "VK_ERROR_FRAGMENTATION"; break;
     default: break;
     }
     kq_result code =

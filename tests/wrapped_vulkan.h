@@ -102,7 +102,7 @@ typedef struct wrapped_submission {
     VkFence fence;
     VkCommandBuffer commands[WRAPPED_SUBMISSION_CAPACITY];
     uint32_t count;
-    bool is_deferred;
+    bool is_deferred, is_lost;
 } wrapped_submission;
 
 typedef struct wrapped_range {
@@ -135,8 +135,21 @@ typedef struct wrapped_vulkan {
     void *spoil_user;
     const char *lost_kernels;
 
+    // Asked before each command that writes memory, when it is recorded, and before vkQueueSubmit,
+    // with its name: true, and it is not done, though all calls succeed. NULL: none is lost.
+    bool (*loses)(void *user, const char *call);
+    void *loses_user;
+
+    // Asked for each function that is looked up: true, and it isn't found.
+    bool (*lacks)(void *user, const char *name);
+    void *lacks_user;
+
     // A driver that begins a submission only when it is waited for.
     bool defers;
+
+    // The driver's instance, device and pipelines are made once, and serve whoever opens one next:
+    // compiling takes longer than all else. Objects are counted as without.
+    bool keeps;
 
     bool aborts;  // the program ends with the first violation or message
 

@@ -154,6 +154,9 @@ typedef struct wrapped_vulkan_object {
 void wrapped_count(const char *call);
 VkResult wrapped_enter(const char *call);
 
+// Whether a command is to be lost.
+bool wrapped_loses(const char *call);
+
 void wrapped_violate(const char *format, ...);
 
 // A violation where commands that are pending, for nobody has waited for them, use the object. They

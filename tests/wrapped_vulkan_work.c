@@ -540,8 +540,9 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdDispatch(VkCommandBuffer commands
     wrapped.now->counts.dispatches++;
     add_event(commands, event);
     const char *lost = wrapped.now->lost_kernels;
-    if (lost == NULL || c == NULL || c->pipeline == NULL ||
-        strncmp(wrapped_kernel_name(c->pipeline->code), lost, strlen(lost)) != 0) {
+    bool is_lost = lost != NULL && c != NULL && c->pipeline != NULL &&
+                   strncmp(wrapped_kernel_name(c->pipeline->code), lost, strlen(lost)) == 0;
+    if (!is_lost && !wrapped_loses("vkCmdDispatch")) {
         wrapped.vkCmdDispatch(commands, x, y, z);
     }
 }
@@ -602,7 +603,9 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdCopyBuffer(VkCommandBuffer comman
             counts->read_back_bytes += bytes;
         }
     }
-    wrapped.vkCmdCopyBuffer(commands, from, to, count, regions);
+    if (!wrapped_loses("vkCmdCopyBuffer")) {
+        wrapped.vkCmdCopyBuffer(commands, from, to, count, regions);
+    }
 }
 
 static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdUpdateBuffer(VkCommandBuffer commands, VkBuffer to,
@@ -623,7 +626,9 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdUpdateBuffer(VkCommandBuffer comm
                             .is_mapped = is_mapped(b),
                             .to = range_of(to, offset, bytes),
                         });
-    wrapped.vkCmdUpdateBuffer(commands, to, offset, bytes, data);
+    if (!wrapped_loses("vkCmdUpdateBuffer")) {
+        wrapped.vkCmdUpdateBuffer(commands, to, offset, bytes, data);
+    }
 }
 
 static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdExecuteCommands(VkCommandBuffer commands,
