@@ -651,3 +651,21 @@ kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
     step.groups[1] = (uint32_t)ceil_div(groups, step.groups[0]);
     return step;
 }
+
+uint32_t kq_plan_last_word(const kq_plan *plan, uint32_t index)
+{
+    const kq_step step = kq_plan_step(plan, index);
+    kq_dot_params p;
+    memcpy(&p, step.params, sizeof p);
+    uint32_t values = p.G;
+    if (step.kernel == KQ_KERNEL_DOT_CPU || p.G == 0) {
+        return UINT32_MAX;
+    }
+    if (index > 0 && plan->order == KQ_ORDER_PAIRWISE) {
+        bool adds = index > pairwise_passes(p.G);
+        values = p.ends || adds ? 0 : (uint32_t)ceil_div(p.count, KQ_PAIRWISE_CHUNK);
+    } else if (index > 0) {
+        values = p.ends || p.resumes ? 0 : 1;
+    }
+    return values > 0 ? p.to_at + values * p.dots - 1 : UINT32_MAX;
+}

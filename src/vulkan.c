@@ -583,6 +583,13 @@ kq_result kq_vulkan_quantized_dot_record(const kq_vulkan *pack, const kq_vulkan_
     return record_operation(pack, &operation, set, command_buffer);
 }
 
+kq_result kq_vulkan_dot_plan(const kq_vulkan *pack, const kq_vulkan_quantized_dot *op,
+                             kq_plan *plan)
+{
+    const kq_operation operation = dot_operation(op);
+    return make_plan(pack, &operation, plan);
+}
+
 // --- The self-test: in its one set all bindings are the range, so offsets count from there
 
 static kq_result check_test_range(const kq_vulkan *pack, const kq_vulkan_range *range)

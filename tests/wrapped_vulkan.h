@@ -41,7 +41,12 @@ typedef enum wrapped_layout {
     WRAPPED_LAYOUT_COUNT,
 } wrapped_layout;
 
-enum { WRAPPED_ATOM_BYTES = 256, WRAPPED_TYPE_CAPACITY = 4, WRAPPED_CALL_CAPACITY = 90 };
+enum {
+    WRAPPED_ATOM_BYTES = 256,
+    WRAPPED_SAMPLE_BYTES = 16,
+    WRAPPED_TYPE_CAPACITY = 4,
+    WRAPPED_CALL_CAPACITY = 90
+};
 
 typedef enum wrapped_validation {
     WRAPPED_VALIDATION_NONE = 0,
@@ -77,6 +82,9 @@ typedef struct wrapped_vulkan_counts {
     unsigned with_allocator;         // objects created with an allocator of the caller's
     unsigned with_cache;             // pipelines created with a pipeline cache
     unsigned dispatches, barriers, submits;
+    // Copies and updates of more than WRAPPED_SAMPLE_BYTES, in bytes and in calls. Smaller ones are
+    // how the library learns that work was done.
+    unsigned copies;           // vkCmdCopyBuffer
     uint64_t uploaded_bytes;   // by vkCmdCopyBuffer to DEVICE_LOCAL memory from other memory,
     uint64_t read_back_bytes;  // the other way,
     uint64_t copied_bytes;     // and between memory of one sort

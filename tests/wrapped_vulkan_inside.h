@@ -54,6 +54,7 @@
     f(vkCmdDispatch)                                                                               \
     f(vkCmdPipelineBarrier)                                                                        \
     f(vkCmdCopyBuffer)                                                                             \
+    f(vkCmdFillBuffer)                                                                             \
     f(vkCmdUpdateBuffer)                                                                           \
     f(vkCmdExecuteCommands)                                                                        \
     f(vkCmdResetQueryPool)                                                                         \
