@@ -24,6 +24,8 @@ struct kq_device {
     uint32_t without;      // of kq_device_create_without
     bool is_limited;       // false: the backend takes anything in one piece
     kq_capacity capacity;  // of one piece; segment_bytes counts in any case
+    uint32_t doubts;       // dispatches since it was set to 0 that should add to a sum, and left it
+                           // as it was: perhaps they were not done
     uint64_t host_work;    // as capacity.work, from and to host memory: less where copies overlap
 };
 

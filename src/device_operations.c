@@ -341,8 +341,25 @@ static kq_result start_piece(kq_device *device, const job *j, const kq_piece *pi
     return result == KQ_OK && backend->submit != NULL ? backend->submit(device) : result;
 }
 
+// Whether all is to be done again. A dispatch that leaves a sum as it was may be right, for terms
+// may be zeros, or too small; but if one was lost, that isn't so twice.
+static bool is_in_doubt(const kq_device *device, uint32_t *before, unsigned *runs,
+                        kq_result *result)
+{
+    enum { MOST_RUNS = 3 };
+    bool is_told =
+        *result == KQ_OK && device->doubts > 0 && (*runs == 0 || device->doubts != *before);
+    *before = device->doubts;
+    ++*runs;
+    if (is_told && *runs == MOST_RUNS) {
+        *result = kq_fail(&device->errors, KQ_ERROR_DRIVER,
+                          "the driver does not do the parts of a dot in the same way twice");
+    }
+    return is_told && *runs < MOST_RUNS;
+}
+
 // Piece by piece: while one runs, the next is made ready.
-static kq_result run_job(kq_device *device, job *j, outcome *all)
+static kq_result run_pieces(kq_device *device, job *j, outcome *all)
 {
     enum { RING = KQ_IN_FLIGHT + 1 };
     static const kq_status preset = KQ_STATUS_PRESET;
@@ -367,6 +384,23 @@ static kq_result run_job(kq_device *device, job *j, outcome *all)
     for (; result == KQ_OK && added < started; added++) {
         add_outcome(&statuses[added % RING], G[added % RING], 0, all);
     }
+    return result;
+}
+
+static kq_result run_job(kq_device *device, job *j, outcome *all)
+{
+    const kq_cutter start = j->cutter;
+    uint32_t doubts = 0;
+    unsigned runs = 0;
+    kq_result result = KQ_OK;
+    do {
+        j->cutter = start;
+        device->doubts = 0;
+        if (j->host != NULL) {
+            j->host->done[output_role(j)] = 0;
+        }
+        result = run_pieces(device, j, all);
+    } while (is_in_doubt(device, &doubts, &runs, &result));
     return result;
 }
 
@@ -503,22 +537,38 @@ kq_result kq_quantized_dot_record(kq_device *device, const kq_quantized_dot_args
     return result != KQ_OK ? result : make_recording(device, &j, recording);
 }
 
+static kq_result run_recorded(kq_recording *r, outcome *all)
+{
+    kq_result result = KQ_OK;
+    *all = no_outcome;
+    r->device->doubts = 0;
+    for (uint32_t i = 0; result == KQ_OK && i < r->count; i++) {
+        kq_status status = KQ_STATUS_PRESET;
+        uint64_t nanoseconds = 0;
+        result = r->device->backend->run(r->device, r->work, i, &status, &nanoseconds);
+        if (result == KQ_OK) {
+            add_outcome(&status, r->pieces[i].shape.G, nanoseconds, all);
+        }
+    }
+    return result;
+}
+
 kq_result kq_recording_run(kq_recording *recording, uint64_t *nanoseconds)
 {
     kq_recording *r = recording;
     outcome all = no_outcome;
-    kq_result result = r != NULL ? KQ_OK : KQ_ERROR_ARGUMENT;
+    uint32_t doubts = 0;
+    unsigned runs = 0;
+    kq_result result = KQ_OK;
     if (nanoseconds != NULL) {
         *nanoseconds = 0;
     }
-    for (uint32_t i = 0; result == KQ_OK && i < r->count; i++) {
-        kq_status status = KQ_STATUS_PRESET;
-        uint64_t piece_nanoseconds = 0;
-        result = r->device->backend->run(r->device, r->work, i, &status, &piece_nanoseconds);
-        if (result == KQ_OK) {
-            add_outcome(&status, r->pieces[i].shape.G, piece_nanoseconds, &all);
-        }
+    if (r == NULL) {
+        return KQ_ERROR_ARGUMENT;
     }
+    do {
+        result = run_recorded(r, &all);
+    } while (is_in_doubt(r->device, &doubts, &runs, &result));
     if (result == KQ_OK && nanoseconds != NULL && all.is_timed) {
         *nanoseconds = all.nanoseconds;
     }

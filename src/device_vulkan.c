@@ -151,6 +151,7 @@ static kq_result vulkan_open(kq_device *device, uint32_t index, const kq_device_
     }
     device->self = d;
     d->errors = &device->errors;
+    d->doubts = &device->doubts;
     kq_result result = kq_vulkan_instance_create(&params->lookup, d->errors, &d->instance);
     if (result == KQ_OK) {
         result = kq_vulkan_instance_devices(&d->instance, d->errors, &candidates, &count);

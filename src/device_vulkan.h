@@ -60,7 +60,7 @@ typedef struct kq_vulkan_memory {
 
 // A lane's slot: the status of quantize, and what shows that work was done. It has atoms of its
 // own, which are of at most 256 bytes.
-enum { KQ_VULKAN_MARKS = 12, KQ_VULKAN_SLOT_BYTES = 1024 };
+enum { KQ_VULKAN_MARKS = 12, KQ_VULKAN_SUMS = 32, KQ_VULKAN_SLOT_BYTES = 2048 };
 
 // An upload through staging: the first of its bytes are read back to right before them.
 enum { KQ_VULKAN_UPLOADS = 8, KQ_VULKAN_SAMPLE_BYTES = 16 };
@@ -91,6 +91,7 @@ typedef struct kq_vulkan_item {
     VkDescriptorSet set;
     bool is_quantize, is_bandwidth;
     uint32_t mark_count;  // words of the slot that can't be poison any more
+    uint32_t sum_count;   // pairs of words: of a sum, before and after
     uint32_t twin_bytes;  // behind all marks, and as many behind these: they are equal
 } kq_vulkan_item;
 
@@ -125,6 +126,7 @@ typedef struct kq_vulkan_device {
     uint32_t turn;            // the item of the device's own work whose turn it is,
     bool is_open;             // and whether it is being recorded
     const kq_errors *errors;
+    uint32_t *doubts;  // of kq_device
 } kq_vulkan_device;
 
 // Of a call that was to make *handle. Vulkan leaves that undefined where the call fails; here it is
@@ -180,7 +182,7 @@ kq_result kq_vulkan_wait(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index)
 // Where a lane's slot is in the work's status.
 uint64_t kq_vulkan_slot_offset(uint32_t index);
 
-// Before an item is submitted, and once it is done: sets *status too.
+// Before an item is submitted, and once it is done: sets *status too, and adds to d->doubts.
 kq_result kq_vulkan_preset_slot(const kq_vulkan_device *d, const kq_vulkan_work *w, uint32_t index);
 kq_result kq_vulkan_check_slot(const kq_vulkan_device *d, const kq_vulkan_work *w, uint32_t index,
                                kq_status *status);
@@ -191,13 +193,14 @@ typedef struct kq_vulkan_mark {
     uint64_t offset;
 } kq_vulkan_mark;
 typedef struct kq_vulkan_marks {
-    uint32_t count;
+    uint32_t count, sum_count;
     kq_vulkan_mark at[KQ_VULKAN_MARKS];
+    kq_vulkan_mark sums[KQ_VULKAN_SUMS];  // which dispatches add to
 } kq_vulkan_marks;
 void kq_vulkan_add_mark(kq_vulkan_marks *marks, VkBuffer buffer, uint64_t offset);
 
 // Recorded before them, with a barrier behind; and after a barrier behind them.
-void kq_vulkan_poison_marks(const kq_vulkan_device *d, const kq_vulkan_work *w, uint32_t index,
+void kq_vulkan_poison_marks(const kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index,
                             const kq_vulkan_marks *marks);
 void kq_vulkan_collect_marks(const kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index,
                              const kq_vulkan_marks *marks);

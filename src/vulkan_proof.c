@@ -10,7 +10,19 @@
 // may be any word, of which two are looked at.
 static const uint32_t poison[2] = {0xFFFFFFFFu, 0};
 
-enum { MARKS_AT = sizeof(kq_status), TWINS_AT = MARKS_AT + 4 * KQ_VULKAN_MARKS };
+enum {
+    MARKS_AT = sizeof(kq_status),
+    SUMS_AT = MARKS_AT + 4 * KQ_VULKAN_MARKS,
+    TWINS_AT = SUMS_AT + 8 * KQ_VULKAN_SUMS,
+};
+
+// Of the slot, as far as the item uses it.
+static uint64_t slot_bytes(const kq_vulkan_item *item)
+{
+    return item->twin_bytes > 0  ? TWINS_AT + (uint64_t)2 * item->twin_bytes
+           : item->sum_count > 0 ? TWINS_AT
+                                 : SUMS_AT;
+}
 
 uint64_t kq_vulkan_slot_offset(uint32_t index)
 {
@@ -27,7 +39,7 @@ static const kq_vulkan_memory *slot_of(const kq_vulkan_work *w, uint32_t index, 
 
 static bool has_slot(const kq_vulkan_item *item)
 {
-    return item->is_quantize || item->mark_count > 0 || item->twin_bytes > 0;
+    return item->is_quantize || item->mark_count > 0 || item->sum_count > 0 || item->twin_bytes > 0;
 }
 
 kq_result kq_vulkan_preset_slot(const kq_vulkan_device *d, const kq_vulkan_work *w, uint32_t index)
@@ -45,10 +57,13 @@ kq_result kq_vulkan_preset_slot(const kq_vulkan_device *d, const kq_vulkan_work 
         const uint32_t *word = &poison[item->is_bandwidth ? i % 2 : 0];
         memcpy(slot + MARKS_AT + (size_t)4 * i, word, sizeof *word);
     }
-    // Twins that nobody writes differ.
+    // Sums and twins that nobody writes differ.
+    for (uint32_t i = 0; i < 2 * KQ_VULKAN_SUMS; i++) {
+        memset(slot + SUMS_AT + (size_t)4 * i, (int)(i % 2), 4);
+    }
     memset(slot + TWINS_AT, 0, item->twin_bytes);
     memset(slot + TWINS_AT + item->twin_bytes, 1, item->twin_bytes);
-    return kq_vulkan_write_mapped(d, m, at, slot, TWINS_AT + (uint64_t)2 * item->twin_bytes);
+    return kq_vulkan_write_mapped(d, m, at, slot, slot_bytes(item));
 }
 
 kq_result kq_vulkan_check_slot(const kq_vulkan_device *d, const kq_vulkan_work *w, uint32_t index,
@@ -61,8 +76,7 @@ kq_result kq_vulkan_check_slot(const kq_vulkan_device *d, const kq_vulkan_work *
     if (!has_slot(item)) {
         return KQ_OK;
     }
-    kq_result result =
-        kq_vulkan_read_mapped(d, m, at, slot, TWINS_AT + (uint64_t)2 * item->twin_bytes);
+    kq_result result = kq_vulkan_read_mapped(d, m, at, slot, slot_bytes(item));
     if (result != KQ_OK) {
         return result;
     }
@@ -79,6 +93,10 @@ kq_result kq_vulkan_check_slot(const kq_vulkan_device *d, const kq_vulkan_work *
         return kq_fail(d->errors, KQ_ERROR_DRIVER,
                        "the driver reports work as done that did not write its output");
     }
+    for (uint32_t i = 0; i < item->sum_count; i++) {
+        const unsigned char *sum = slot + SUMS_AT + (size_t)8 * i;
+        *d->doubts += memcmp(sum, sum + 4, 4) == 0;
+    }
     const unsigned char *twins = slot + TWINS_AT;
     return memcmp(twins, twins + item->twin_bytes, item->twin_bytes) == 0
                ? KQ_OK
@@ -93,8 +111,21 @@ void kq_vulkan_add_mark(kq_vulkan_marks *marks, VkBuffer buffer, uint64_t offset
     marks->at[marks->count++] = (kq_vulkan_mark){buffer, offset};
 }
 
+// The sums, before or after.
+static void collect_sums(const kq_vulkan_device *d, const kq_vulkan_work *w, uint32_t index,
+                         const kq_vulkan_marks *marks, bool is_after)
+{
+    uint64_t at;
+    VkBuffer slot = slot_of(w, index, &at)->buffer;
+    for (uint32_t i = 0; i < marks->sum_count; i++) {
+        const uint64_t to = at + SUMS_AT + (uint64_t)8 * i + (is_after ? 4 : 0);
+        const VkBufferCopy region = {marks->sums[i].offset, to, 4};
+        d->vkCmdCopyBuffer(w->items[index].commands, marks->sums[i].buffer, slot, 1, &region);
+    }
+}
+
 // Bytes at any offset are copied from a word of the slot, for updates are of whole words.
-void kq_vulkan_poison_marks(const kq_vulkan_device *d, const kq_vulkan_work *w, uint32_t index,
+void kq_vulkan_poison_marks(const kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index,
                             const kq_vulkan_marks *marks)
 {
     VkCommandBuffer commands = w->items[index].commands;
@@ -117,6 +148,7 @@ void kq_vulkan_poison_marks(const kq_vulkan_device *d, const kq_vulkan_work *w, 
             d->vkCmdCopyBuffer(commands, w->status.buffer, mark->buffer, 1, &region);
         }
     }
+    collect_sums(d, w, index, marks, false);
     kq_vulkan_barrier(d, commands);
 }
 
@@ -135,7 +167,9 @@ void kq_vulkan_collect_marks(const kq_vulkan_device *d, kq_vulkan_work *w, uint3
         const VkBufferCopy region = {marks->at[i].offset, at + MARKS_AT + (uint64_t)4 * i, 4};
         d->vkCmdCopyBuffer(w->items[index].commands, marks->at[i].buffer, slot, 1, &region);
     }
+    collect_sums(d, w, index, marks, true);
     w->items[index].mark_count = marks->count;
+    w->items[index].sum_count = marks->sum_count;
 }
 
 // --- Twins

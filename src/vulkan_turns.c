@@ -34,6 +34,7 @@ static kq_result open_commands(kq_device *device)
     item->is_quantize = false;
     item->is_bandwidth = false;
     item->mark_count = 0;
+    item->sum_count = 0;
     item->twin_bytes = 0;
     d->is_open = result == KQ_OK;
     return result;

@@ -302,6 +302,7 @@ static kq_result find_marks(const kq_vulkan_device *d, const kq_vulkan_quantized
     kq_plan plan;
     const kq_extent *results = &piece->shape.extents[KQ_RESULT];
     uint64_t last = 0;
+    uint32_t last_sum = UINT32_MAX;
     kq_result result = kq_vulkan_dot_plan(d->pack, op, &plan);
     if (result != KQ_OK) {
         return result;
@@ -316,10 +317,16 @@ static kq_result find_marks(const kq_vulkan_device *d, const kq_vulkan_quantized
         kq_vulkan_add_mark(marks, op->result.buffer, results->offset + last);
     }
     for (uint32_t i = 0; i < plan.needs.dispatch_count && marks->count < KQ_VULKAN_MARKS; i++) {
-        uint32_t word = kq_plan_last_word(&plan, i);
+        const uint32_t word = kq_plan_last_word(&plan, i);
+        const uint32_t sum = kq_plan_last_sum(&plan, i);
+        const uint64_t scratch_at = plan.ranges[KQ_SCRATCH].offset;
         if (word != UINT32_MAX) {
-            kq_vulkan_add_mark(marks, op->scratch.buffer,
-                               plan.ranges[KQ_SCRATCH].offset + (uint64_t)4 * word);
+            kq_vulkan_add_mark(marks, op->scratch.buffer, scratch_at + (uint64_t)4 * word);
+        }
+        if (sum != UINT32_MAX && sum != last_sum && marks->sum_count < KQ_VULKAN_SUMS) {
+            marks->sums[marks->sum_count++] =
+                (kq_vulkan_mark){op->scratch.buffer, scratch_at + (uint64_t)4 * sum};
+            last_sum = sum;
         }
     }
     return KQ_OK;
@@ -465,6 +472,7 @@ static kq_result confirm_read(kq_vulkan_device *d, kq_vulkan_work *w, const kq_v
     result = kq_vulkan_preset_read(d, staging, lane->read_offset, lane->read_bytes, true);
     item->is_quantize = false;
     item->mark_count = 0;
+    item->sum_count = 0;
     item->twin_bytes = 0;
     result = result != KQ_OK ? result : kq_vulkan_begin(d, w, lane->index);
     if (result != KQ_OK) {

@@ -161,7 +161,7 @@ void work_prepare(work *w)
     const char *call = NULL;
     kq_device *reference = NULL;
     draw_values(1, WORK_G, w->values);
-    draw_q4_k(2, WORK_DOTS * WORK_G, w->lhs);
+    draw_q4_k(2, WORK_LHS, w->lhs);
     draw_q8_k(3, WORK_LONG_G, w->rhs);
     if (kq_device_create(&(kq_device_params){.device = "reference"}, &reference) != KQ_OK ||
         work_run(w, reference, &call) != KQ_OK) {

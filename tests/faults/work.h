@@ -10,7 +10,8 @@
 enum {
     WORK_G = 10,        // blocks, and records of short dots
     WORK_DOTS = 12,     // of these
-    WORK_LONG_G = 100,  // records of a dot that is cut along them
+    WORK_LONG_G = 140,  // of a dot that is cut along them
+    WORK_LHS = 140,
     WORK_RESULTS = WORK_DOTS * 2 + 2,
     WORK_HOST_DOTS = 6,
     WORK_ITEMS = 3,
@@ -35,7 +36,7 @@ typedef struct work_outputs {
 
 typedef struct work {
     unsigned char values[WORK_G * KQ_BLOCK_BYTES];
-    unsigned char lhs[WORK_DOTS * WORK_G * KQ_Q4_K_BYTES];
+    unsigned char lhs[WORK_LHS * KQ_Q4_K_BYTES];
     unsigned char rhs[WORK_LONG_G * KQ_Q8_K_BYTES];
     work_outputs expected, got;
 } work;
