@@ -22,7 +22,8 @@ enum { DEFAULT_WORK = 1 << 20 };
 
 // Lists the devices of one backend, or of all if only is NULL. Sets *count to all there are.
 static kq_result list_devices(const kq_backend *only, const kq_lookup *lookup,
-                              kq_device_info *infos, uint32_t capacity, uint32_t *count)
+                              const kq_errors *errors, kq_device_info *infos, uint32_t capacity,
+                              uint32_t *count)
 {
     *count = 0;
     for (int b = 0; b < BACKEND_COUNT; b++) {
@@ -32,7 +33,7 @@ static kq_result list_devices(const kq_backend *only, const kq_lookup *lookup,
             continue;
         }
         kq_result result =
-            backends[b]->list(lookup, left > 0 ? infos + *count : NULL, left, &found);
+            backends[b]->list(lookup, errors, left > 0 ? infos + *count : NULL, left, &found);
         if (result != KQ_OK) {
             return result;
         }
@@ -43,7 +44,8 @@ static kq_result list_devices(const kq_backend *only, const kq_lookup *lookup,
 
 kq_result kq_list_devices(const kq_lookup *lookup, kq_device_info *infos, uint32_t *count)
 {
-    return list_devices(NULL, lookup, infos, infos != NULL ? *count : 0, count);
+    const kq_errors silent = {NULL, NULL};
+    return list_devices(NULL, lookup, &silent, infos, infos != NULL ? *count : 0, count);
 }
 
 // --- Choosing a device
@@ -139,21 +141,18 @@ kq_result kq_device_create_without(const kq_device_params *params, uint32_t vari
     uint32_t chosen = 0;
     kq_device_info *infos = malloc(capacity * sizeof *infos);
     kq_device *d = calloc(1, sizeof *d);
-    kq_result result = KQ_ERROR_MEMORY;
-    if (infos != NULL && d != NULL) {
-        result = list_devices(only, lookup, infos, capacity, &count);
-    }
+    kq_result result = infos != NULL && d != NULL
+                           ? list_devices(only, lookup, errors, infos, capacity, &count)
+                           : kq_fail(errors, KQ_ERROR_MEMORY, "out of host memory for a device");
     if (result == KQ_OK && count > capacity) {
         capacity = count;
         kq_device_info *more = realloc(infos, capacity * sizeof *infos);
         infos = more != NULL ? more : infos;
-        result =
-            more != NULL ? list_devices(only, lookup, infos, capacity, &count) : KQ_ERROR_MEMORY;
+        result = more != NULL
+                     ? list_devices(only, lookup, errors, infos, capacity, &count)
+                     : kq_fail(errors, KQ_ERROR_MEMORY, "out of host memory for a list of devices");
     }
     if (result != KQ_OK) {
-        kq_fail(errors, result,
-                result == KQ_ERROR_MEMORY ? "out of host memory for a device"
-                                          : "devices could not be listed");
         goto done;
     }
     // Should devices come between two listings, the last are not looked at.

@@ -24,6 +24,8 @@ struct kq_device {
     uint32_t without;      // of kq_device_create_without
     bool is_limited;       // false: the backend takes anything in one piece
     kq_capacity capacity;  // of one piece; segment_bytes counts in any case
+    uint32_t doubts;       // dispatches since it was set to 0 that should add to a sum, and left it
+                           // as it was: perhaps they were not done
     uint64_t host_work;    // as capacity.work, from and to host memory: less where copies overlap
 };
 
@@ -56,14 +58,14 @@ kq_transfer kq_piece_transfer(const kq_operation *operation, const kq_piece *pie
 // so_far, unless that is KQ_OK: then that of all which finishes here.
 kq_result kq_device_finish(kq_device *device, kq_result so_far);
 
-// Every result but KQ_OK has been reported through device->errors (list: has no reporter).
+// Every result but KQ_OK has been reported through device->errors, or those given.
 struct kq_backend {
     kq_api api;
     const char *name;  // "vulkan" of "vulkan:0"
 
     // Fills at most capacity infos, sets *count to all there are. No loader: none.
-    kq_result (*list)(const kq_lookup *lookup, kq_device_info *infos, uint32_t capacity,
-                      uint32_t *count);
+    kq_result (*list)(const kq_lookup *lookup, const kq_errors *errors, kq_device_info *infos,
+                      uint32_t capacity, uint32_t *count);
 
     // Opens the index-th device that list gives; device->info, ->errors and ->capacity.work are
     // set. Sets the rest of the capacity but stage_bytes. On failure device->self is NULL and

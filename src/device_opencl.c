@@ -194,8 +194,8 @@ static void describe(const opencl_functions *cl, const entry *e, uint32_t index,
     free(platform);
 }
 
-static kq_result opencl_list(const kq_lookup *lookup, kq_device_info *infos, uint32_t capacity,
-                             uint32_t *count)
+static kq_result opencl_list(const kq_lookup *lookup, const kq_errors *errors,
+                             kq_device_info *infos, uint32_t capacity, uint32_t *count)
 {
     opencl_functions cl;
     entry *entries;
@@ -209,7 +209,8 @@ static kq_result opencl_list(const kq_lookup *lookup, kq_device_info *infos, uin
         describe(&cl, &entries[i], i, &infos[i]);
     }
     free(entries);
-    return result;
+    return result == KQ_OK ? KQ_OK
+                           : kq_fail(errors, result, "out of host memory for a list of devices");
 }
 
 // --- A device

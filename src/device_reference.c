@@ -7,10 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static kq_result reference_list(const kq_lookup *lookup, kq_device_info *infos, uint32_t capacity,
-                                uint32_t *count)
+static kq_result reference_list(const kq_lookup *lookup, const kq_errors *errors,
+                                kq_device_info *infos, uint32_t capacity, uint32_t *count)
 {
     (void)lookup;
+    (void)errors;
     *count = 1;
     if (capacity > 0) {
         infos[0] = (kq_device_info){

@@ -43,16 +43,15 @@ static void vulkan_close(kq_device *device)
     device->self = NULL;
 }
 
-static kq_result vulkan_list(const kq_lookup *lookup, kq_device_info *infos, uint32_t capacity,
-                             uint32_t *count)
+static kq_result vulkan_list(const kq_lookup *lookup, const kq_errors *errors,
+                             kq_device_info *infos, uint32_t capacity, uint32_t *count)
 {
-    const kq_errors silent = {NULL, NULL};
     kq_vulkan_instance instance;
     kq_vulkan_candidate *candidates = NULL;
     *count = 0;
-    kq_result result = kq_vulkan_instance_create(lookup, &silent, &instance);
+    kq_result result = kq_vulkan_instance_create(lookup, errors, &instance);
     if (result == KQ_OK) {
-        result = kq_vulkan_instance_devices(&instance, &silent, &candidates, count);
+        result = kq_vulkan_instance_devices(&instance, errors, &candidates, count);
     }
     for (uint32_t i = 0; i < *count && i < capacity; i++) {
         memset(&infos[i], 0, sizeof infos[i]);
@@ -69,8 +68,14 @@ static kq_result create_handle(kq_vulkan_device *d, const kq_vulkan_candidate *c
     const char *portability = "VK_KHR_portability_subset";
     const char *extensions[2];
     uint32_t extension_count = 0;
+    bool has_portability = false;
+    kq_result result = kq_vulkan_has_extension(&d->instance, candidate->handle, d->errors,
+                                               portability, &has_portability);
+    if (result != KQ_OK) {
+        return result;
+    }
     // A device that has this extension must have it enabled.
-    if (kq_vulkan_has_extension(&d->instance, candidate->handle, portability)) {
+    if (has_portability) {
         extensions[extension_count++] = portability;
     }
     if ((d->caps & KQ_CAP_PACKED_DOT) != 0) {
@@ -96,9 +101,8 @@ static kq_result create_handle(kq_vulkan_device *d, const kq_vulkan_candidate *c
         .ppEnabledExtensionNames = extensions,
     };
     VkDevice handle = VK_NULL_HANDLE;
-    kq_result result =
-        kq_vulkan_check(d->errors, "vkCreateDevice",
-                        d->instance.vkCreateDevice(candidate->handle, &info, NULL, &handle));
+    result = kq_vulkan_check(d->errors, "vkCreateDevice",
+                             d->instance.vkCreateDevice(candidate->handle, &info, NULL, &handle));
     if (result != KQ_OK) {
         return result;
     }
@@ -147,6 +151,7 @@ static kq_result vulkan_open(kq_device *device, uint32_t index, const kq_device_
     }
     device->self = d;
     d->errors = &device->errors;
+    d->doubts = &device->doubts;
     kq_result result = kq_vulkan_instance_create(&params->lookup, d->errors, &d->instance);
     if (result == KQ_OK) {
         result = kq_vulkan_instance_devices(&d->instance, d->errors, &candidates, &count);
@@ -173,8 +178,10 @@ static kq_result vulkan_open(kq_device *device, uint32_t index, const kq_device_
     device->capacity.memory_bytes = UINT64_MAX;
     device->capacity.segment_bytes = segment > 0 ? segment : VULKAN_SEGMENT_UNIT;
     device->capacity.scratch_bytes = device->capacity.segment_bytes;
-    d->caps = kq_vulkan_has_packed_dot(&d->instance, physical_device) ? KQ_CAP_PACKED_DOT : 0;
-    result = create_handle(d, &candidates[index]);
+    bool has_packed_dot = false;
+    result = kq_vulkan_has_packed_dot(&d->instance, physical_device, d->errors, &has_packed_dot);
+    d->caps = has_packed_dot ? KQ_CAP_PACKED_DOT : 0;
+    result = result != KQ_OK ? result : create_handle(d, &candidates[index]);
     if (result != KQ_OK) {
         goto done;
     }

@@ -37,6 +37,7 @@
     f(vkCmdPipelineBarrier)                                                                        \
     f(vkCmdCopyBuffer)                                                                             \
     f(vkCmdUpdateBuffer)                                                                           \
+    f(vkCmdFillBuffer)                                                                             \
     f(vkCreateDescriptorPool)                                                                      \
     f(vkDestroyDescriptorPool)                                                                     \
     f(vkAllocateDescriptorSets)                                                                    \
@@ -57,29 +58,48 @@ typedef struct kq_vulkan_memory {
     bool is_coherent;
 } kq_vulkan_memory;
 
+// A lane's slot: the status of quantize, and what shows that work was done. It has atoms of its
+// own, which are of at most 256 bytes.
+enum { KQ_VULKAN_MARKS = 12, KQ_VULKAN_SUMS = 32, KQ_VULKAN_SLOT_BYTES = 2048 };
+
+// An upload through staging: the first of its bytes are read back to right before them.
+enum { KQ_VULKAN_UPLOADS = 8, KQ_VULKAN_SAMPLE_BYTES = 16 };
+typedef struct kq_vulkan_sample {
+    uint64_t at;
+    uint32_t bytes;
+} kq_vulkan_sample;
+
 // What goes with commands that may be under way at the same time as others: one each.
 typedef struct kq_vulkan_lane {
     VkFence fence;
     bool is_pending;           // submitted, and not yet waited for
     kq_vulkan_memory staging;  // both ways, for memory that the host can't reach; made when needed
-    uint64_t staged_bytes;     // of it in use, the first of them by the status
+    uint64_t staged_bytes;     // of it in use, the first of them by the slot
+    uint32_t index;            // of the item that is pending
     kq_status *status;         // set once the commands are done; NULL: there is none
     const kq_vulkan_memory *read_from;  // what the host gets then; NULL: nothing
     uint64_t read_offset, read_bytes;
     void *read_to;
+    const kq_vulkan_memory *read_source;  // what is copied to read_from first; NULL: nothing is
+    uint64_t read_source_offset;
+    kq_vulkan_sample uploads[KQ_VULKAN_UPLOADS];
+    uint32_t upload_count;
 } kq_vulkan_lane;
 
 typedef struct kq_vulkan_item {
     VkCommandBuffer commands;
     VkDescriptorSet set;
-    bool is_quantize;
+    bool is_quantize, is_bandwidth;
+    uint32_t mark_count;  // words of the slot that can't be poison any more
+    uint32_t sum_count;   // pairs of words: of a sum, before and after
+    uint32_t twin_bytes;  // behind all marks, and as many behind these: they are equal
 } kq_vulkan_item;
 
 typedef struct kq_vulkan_work {
     VkCommandPool command_pool;
     VkDescriptorPool descriptor_pool;
     VkQueryPool times;                   // two an item; null: no time is told
-    kq_vulkan_memory status;             // one a lane; each item presets its own
+    kq_vulkan_memory status;             // a slot a lane
     kq_vulkan_memory scratch;            // grows, unless the work is kept
     kq_vulkan_memory stage;              // made when first needed
     kq_vulkan_lane lanes[KQ_IN_FLIGHT];  // item i takes number i % KQ_IN_FLIGHT
@@ -106,6 +126,7 @@ typedef struct kq_vulkan_device {
     uint32_t turn;            // the item of the device's own work whose turn it is,
     bool is_open;             // and whether it is being recorded
     const kq_errors *errors;
+    uint32_t *doubts;  // of kq_device
 } kq_vulkan_device;
 
 // Of a call that was to make *handle. Vulkan leaves that undefined where the call fails; here it is
@@ -155,6 +176,45 @@ kq_result kq_vulkan_start(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index
 
 // Sleeps until what is pending in the item's lane is done, and gives the host what it is to get.
 kq_result kq_vulkan_wait(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index);
+
+// --- vulkan_proof.c
+
+// Where a lane's slot is in the work's status.
+uint64_t kq_vulkan_slot_offset(uint32_t index);
+
+// Before an item is submitted, and once it is done: sets *status too, and adds to d->doubts.
+kq_result kq_vulkan_preset_slot(const kq_vulkan_device *d, const kq_vulkan_work *w, uint32_t index);
+kq_result kq_vulkan_check_slot(const kq_vulkan_device *d, const kq_vulkan_work *w, uint32_t index,
+                               kq_status *status);
+
+// Words that an item's dispatches write, and that no later one of them does.
+typedef struct kq_vulkan_mark {
+    VkBuffer buffer;
+    uint64_t offset;
+} kq_vulkan_mark;
+typedef struct kq_vulkan_marks {
+    uint32_t count, sum_count;
+    kq_vulkan_mark at[KQ_VULKAN_MARKS];
+    kq_vulkan_mark sums[KQ_VULKAN_SUMS];  // which dispatches add to
+} kq_vulkan_marks;
+void kq_vulkan_add_mark(kq_vulkan_marks *marks, VkBuffer buffer, uint64_t offset);
+
+// Recorded before them, with a barrier behind; and after a barrier behind them.
+void kq_vulkan_poison_marks(const kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index,
+                            const kq_vulkan_marks *marks);
+void kq_vulkan_collect_marks(const kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index,
+                             const kq_vulkan_marks *marks);
+
+// Operands that were staged one record each, and what they were copied from or to.
+void kq_vulkan_collect_twins(const kq_vulkan_device *d, const kq_operation *operation,
+                             const kq_piece *piece, kq_vulkan_work *w, uint32_t index);
+
+// Before a read into staging, and whether it came there then: no, if the bytes were the same. They
+// can't be so twice.
+kq_result kq_vulkan_preset_read(const kq_vulkan_device *d, const kq_vulkan_memory *staging,
+                                uint64_t at, uint64_t bytes, bool is_second);
+kq_result kq_vulkan_has_come(const kq_vulkan_device *d, const kq_vulkan_memory *staging,
+                             uint64_t at, uint64_t bytes, bool is_second, bool *came);
 
 // --- vulkan_turns.c: as in kq_backend
 

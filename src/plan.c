@@ -651,3 +651,40 @@ kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
     step.groups[1] = (uint32_t)ceil_div(groups, step.groups[0]);
     return step;
 }
+
+// Rows of one word a dot that a dispatch writes in scratch; *adds: where there was something.
+static uint32_t rows_written(const kq_plan *plan, uint32_t index, kq_dot_params *p, bool *adds)
+{
+    const kq_step step = kq_plan_step(plan, index);
+    memcpy(p, step.params, sizeof *p);
+    *adds = false;
+    if (step.kernel == KQ_KERNEL_DOT_CPU || p->G == 0 || (index > 0 && p->ends)) {
+        return 0;
+    }
+    if (index == 0) {
+        return p->G;
+    }
+    if (plan->order == KQ_ORDER_SEQUENTIAL) {
+        // Several folds hand one sum on.
+        *adds = p->resumes != 0;
+        return plan->needs.dispatch_count > 2 ? 0 : 1;
+    }
+    *adds = index > pairwise_passes(p->G);
+    return (uint32_t)ceil_div(p->count, KQ_PAIRWISE_CHUNK);
+}
+
+uint32_t kq_plan_last_word(const kq_plan *plan, uint32_t index)
+{
+    kq_dot_params p;
+    bool adds;
+    uint32_t rows = rows_written(plan, index, &p, &adds);
+    return rows > 0 && !adds ? p.to_at + rows * p.dots - 1 : UINT32_MAX;
+}
+
+uint32_t kq_plan_last_sum(const kq_plan *plan, uint32_t index)
+{
+    kq_dot_params p;
+    bool adds;
+    uint32_t rows = rows_written(plan, index, &p, &adds);
+    return rows > 0 && adds ? p.to_at + rows * p.dots - 1 : UINT32_MAX;
+}

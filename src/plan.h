@@ -141,4 +141,12 @@ typedef struct kq_step {
 // Dispatch `index` of plan->needs.dispatch_count. Each reads what the one before it wrote.
 kq_step kq_plan_step(const kq_plan *plan, uint32_t index);
 
+// The last word of scratch that dispatch `index` of a dot writes, counted from the start of its
+// range: one that held nothing, and that no later dispatch of the plan writes. UINT32_MAX: there is
+// none, for it writes the results, or adds to a sum where that is, or is one of several that do.
+uint32_t kq_plan_last_word(const kq_plan *plan, uint32_t index);
+
+// That of a dispatch which adds to sums where they are.
+uint32_t kq_plan_last_sum(const kq_plan *plan, uint32_t index);
+
 #endif

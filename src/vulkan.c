@@ -35,8 +35,9 @@ typedef struct vulkan_functions {
 } vulkan_functions;
 #undef FUNCTION_FIELD
 
-static kq_result load_functions(const kq_vulkan_params *params, vulkan_functions *vk,
-                                VkPhysicalDeviceLimits *limits)
+// if_missing: whose fault it is, the caller's or the driver's.
+static kq_result load_functions(const kq_vulkan_params *params, kq_result if_missing,
+                                vulkan_functions *vk, VkPhysicalDeviceLimits *limits)
 {
     PFN_vkGetInstanceProcAddr get = params->get_instance_proc_addr;
     const char *missing = NULL;
@@ -54,8 +55,8 @@ static kq_result load_functions(const kq_vulkan_params *params, vulkan_functions
 #undef LOAD_FUNCTION
     }
     if (missing != NULL) {
-        return kq_fail(&params->errors, KQ_ERROR_ARGUMENT,
-                       "get_instance_proc_addr does not lead to %s", missing);
+        return kq_fail(&params->errors, if_missing, "get_instance_proc_addr does not lead to %s",
+                       missing);
     }
     VkPhysicalDeviceProperties properties;
     get_properties(params->physical_device, &properties);
@@ -68,14 +69,21 @@ kq_result kq_vulkan_check(const kq_errors *errors, const char *call, VkResult re
     const char *name = "VkResult";
     switch (result) {
     case VK_SUCCESS: return KQ_OK;
+    case VK_NOT_READY: name = "VK_NOT_READY"; break;
+    case VK_TIMEOUT: name = "VK_TIMEOUT"; break;
     case VK_ERROR_OUT_OF_HOST_MEMORY: name = "VK_ERROR_OUT_OF_HOST_MEMORY"; break;
     case VK_ERROR_OUT_OF_DEVICE_MEMORY: name = "VK_ERROR_OUT_OF_DEVICE_MEMORY"; break;
     case VK_ERROR_INITIALIZATION_FAILED: name = "VK_ERROR_INITIALIZATION_FAILED"; break;
     case VK_ERROR_DEVICE_LOST: name = "VK_ERROR_DEVICE_LOST"; break;
     case VK_ERROR_MEMORY_MAP_FAILED: name = "VK_ERROR_MEMORY_MAP_FAILED"; break;
+    case VK_ERROR_LAYER_NOT_PRESENT: name = "VK_ERROR_LAYER_NOT_PRESENT"; break;
+    case VK_ERROR_EXTENSION_NOT_PRESENT: name = "VK_ERROR_EXTENSION_NOT_PRESENT"; break;
+    case VK_ERROR_FEATURE_NOT_PRESENT: name = "VK_ERROR_FEATURE_NOT_PRESENT"; break;
     case VK_ERROR_TOO_MANY_OBJECTS: name = "VK_ERROR_TOO_MANY_OBJECTS"; break;
     case VK_ERROR_FRAGMENTED_POOL: name = "VK_ERROR_FRAGMENTED_POOL"; break;
-    case VK_TIMEOUT: name = "VK_TIMEOUT"; break;
+    case VK_ERROR_UNKNOWN: name = "VK_ERROR_UNKNOWN"; break;
+    case VK_ERROR_OUT_OF_POOL_MEMORY: name = "VK_ERROR_OUT_OF_POOL_MEMORY"; break;
+    case VK_ERROR_FRAGMENTATION: name = "VK_ERROR_FRAGMENTATION"; break;
     default: break;
     }
     kq_result code =
@@ -255,7 +263,8 @@ static uint32_t choose_kernels(const kq_vulkan_params *params, uint32_t without)
 }
 
 // A pack that has functions, layouts and the choice of its kernels, and no kernel yet.
-static kq_result create_empty(const kq_vulkan_params *params, uint32_t kernels, kq_vulkan **out)
+static kq_result create_empty(const kq_vulkan_params *params, uint32_t kernels,
+                              kq_result if_missing, kq_vulkan **out)
 {
     kq_vulkan *pack = calloc(1, sizeof *pack);
     VkPipeline *pipelines = calloc(KQ_KERNEL_COUNT, sizeof *pipelines);
@@ -265,7 +274,7 @@ static kq_result create_empty(const kq_vulkan_params *params, uint32_t kernels, 
         return kq_fail(&params->errors, KQ_ERROR_MEMORY, "out of host memory for a pack");
     }
     VkPhysicalDeviceLimits limits = {0};
-    kq_result result = load_functions(params, &pack->vk, &limits);
+    kq_result result = load_functions(params, if_missing, &pack->vk, &limits);
     if (result != KQ_OK) {
         free(pack);
         free(pipelines);
@@ -307,7 +316,7 @@ kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
         return result;
     }
     uint32_t kernels = choose_kernels(params, KQ_LEVEL_3_KERNELS);
-    result = create_empty(params, kernels, out);
+    result = create_empty(params, kernels, KQ_ERROR_ARGUMENT, out);
     for (unsigned kernel = 0; kernel < KQ_KERNEL_COUNT && result == KQ_OK; kernel++) {
         if ((kernels >> kernel & 1) != 0) {
             result = create_pipeline(*out, kernel);
@@ -321,7 +330,7 @@ kq_result kq_vulkan_create(const kq_vulkan_params *params, kq_vulkan **out)
 
 kq_result kq_vulkan_create_lazy(const kq_vulkan_params *params, uint32_t without, kq_vulkan **out)
 {
-    return create_empty(params, choose_kernels(params, without), out);
+    return create_empty(params, choose_kernels(params, without), KQ_ERROR_DRIVER, out);
 }
 
 void kq_vulkan_destroy(kq_vulkan **out)
@@ -574,6 +583,13 @@ kq_result kq_vulkan_quantized_dot_record(const kq_vulkan *pack, const kq_vulkan_
     }
     kq_operation operation = dot_operation(op);
     return record_operation(pack, &operation, set, command_buffer);
+}
+
+kq_result kq_vulkan_dot_plan(const kq_vulkan *pack, const kq_vulkan_quantized_dot *op,
+                             kq_plan *plan)
+{
+    const kq_operation operation = dot_operation(op);
+    return make_plan(pack, &operation, plan);
 }
 
 // --- The self-test: in its one set all bindings are the range, so offsets count from there

@@ -24,6 +24,11 @@ kq_result kq_vulkan_bandwidth_record(const struct kq_vulkan *pack, VkBuffer from
                                      const kq_transfer *transfer, VkDescriptorSet set,
                                      VkCommandBuffer command_buffer);
 
+// The plan of a dot that record takes.
+struct kq_vulkan_quantized_dot;
+kq_result kq_vulkan_dot_plan(const struct kq_vulkan *pack, const struct kq_vulkan_quantized_dot *op,
+                             kq_plan *plan);
+
 // A pack for level 3, which compiles a kernel when one of its recordings first takes it, so that
 // only one thread at a time may record; all ops, but without some kernels, as bits 1u <<
 // KQ_KERNEL_*.

@@ -7,26 +7,53 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Devices that only emulate Vulkan in part (MoltenVK) are shown on request.
-static bool has_portability(PFN_vkGetInstanceProcAddr get)
+// What an enumeration gives: one that came short, for there are more by now, is as good.
+static kq_result check_listed(const kq_errors *errors, const char *call, VkResult result)
 {
-    PFN_vkEnumerateInstanceExtensionProperties enumerate =
-        (PFN_vkEnumerateInstanceExtensionProperties)get(NULL,
-                                                        "vkEnumerateInstanceExtensionProperties");
-    uint32_t count = 0;
-    bool found = false;
-    if (enumerate == NULL || enumerate(NULL, &count, NULL) != VK_SUCCESS || count == 0) {
-        return false;
-    }
-    VkExtensionProperties *properties = calloc(count, sizeof *properties);
-    if (properties != NULL && enumerate(NULL, &count, properties) == VK_SUCCESS) {
-        for (uint32_t i = 0; i < count; i++) {
-            found |= strcmp(properties[i].extensionName,
-                            VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME) == 0;
+    return result == VK_INCOMPLETE ? KQ_OK : kq_vulkan_check(errors, call, result);
+}
+
+static bool has_name(const VkExtensionProperties *properties, uint32_t count, const char *name)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (strcmp(properties[i].extensionName, name) == 0) {
+            return true;
         }
     }
+    return false;
+}
+
+static kq_result allocate_properties(const kq_errors *errors, uint32_t count,
+                                     VkExtensionProperties **properties)
+{
+    *properties = calloc(count, sizeof **properties);
+    return *properties != NULL
+               ? KQ_OK
+               : kq_fail(errors, KQ_ERROR_MEMORY, "out of host memory for a list of extensions");
+}
+
+// Devices that only emulate Vulkan in part (MoltenVK) are shown on request.
+static kq_result has_portability(PFN_vkGetInstanceProcAddr get, const kq_errors *errors, bool *has)
+{
+    const char *call = "vkEnumerateInstanceExtensionProperties";
+    PFN_vkEnumerateInstanceExtensionProperties enumerate =
+        (PFN_vkEnumerateInstanceExtensionProperties)get(NULL, call);
+    VkExtensionProperties *properties = NULL;
+    uint32_t count = 0;
+    *has = false;
+    kq_result result =
+        enumerate != NULL ? check_listed(errors, call, enumerate(NULL, &count, NULL)) : KQ_OK;
+    if (result != KQ_OK || count == 0) {
+        return result;
+    }
+    result = allocate_properties(errors, count, &properties);
+    if (result == KQ_OK) {
+        result = check_listed(errors, call, enumerate(NULL, &count, properties));
+    }
+    *has = result == KQ_OK &&
+           has_name(properties, count, VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME);
     free(properties);
-    return found;
+    return result;
 }
 
 kq_result kq_vulkan_instance_create(const kq_lookup *lookup, const kq_errors *errors,
@@ -45,12 +72,18 @@ kq_result kq_vulkan_instance_create(const kq_lookup *lookup, const kq_errors *er
     PFN_vkEnumerateInstanceVersion enumerate =
         (PFN_vkEnumerateInstanceVersion)get(NULL, "vkEnumerateInstanceVersion");
     instance->api_version = VK_API_VERSION_1_0;
+    kq_result result = KQ_OK;
     if (enumerate != NULL) {
-        enumerate(&instance->api_version);
+        result = kq_vulkan_check(errors, "vkEnumerateInstanceVersion",
+                                 enumerate(&instance->api_version));
         instance->api_version =
             instance->api_version < VK_API_VERSION_1_2 ? instance->api_version : VK_API_VERSION_1_2;
     }
-    bool portability = has_portability(get);
+    bool portability = false;
+    result = result != KQ_OK ? result : has_portability(get, errors, &portability);
+    if (result != KQ_OK) {
+        return result;
+    }
     const char *extension = VK_KHR_PORTABILITY_ENUMERATION_EXTENSION_NAME;
     VkApplicationInfo application = {
         .sType = VK_STRUCTURE_TYPE_APPLICATION_INFO,
@@ -68,7 +101,7 @@ kq_result kq_vulkan_instance_create(const kq_lookup *lookup, const kq_errors *er
     if (created == VK_ERROR_INCOMPATIBLE_DRIVER) {
         return KQ_ERROR_NO_DEVICE;
     }
-    kq_result result = kq_vulkan_check(errors, "vkCreateInstance", created);
+    result = kq_vulkan_check(errors, "vkCreateInstance", created);
     if (result != KQ_OK) {
         return result;
     }
@@ -139,9 +172,7 @@ kq_result kq_vulkan_instance_devices(const kq_vulkan_instance *instance, const k
         goto done;
     }
     enumerated = instance->vkEnumeratePhysicalDevices(instance->handle, &total, handles);
-    if (enumerated != VK_INCOMPLETE) {
-        result = kq_vulkan_check(errors, "vkEnumeratePhysicalDevices", enumerated);
-    }
+    result = check_listed(errors, "vkEnumeratePhysicalDevices", enumerated);
     for (uint32_t i = 0; i < total && result == KQ_OK; i++) {
         kq_vulkan_candidate candidate = {.handle = handles[i]};
         if (find_queue_family(instance, handles[i], &candidate)) {
@@ -301,12 +332,17 @@ static uint32_t version_of(const kq_vulkan_instance *instance, VkPhysicalDevice 
                                                          : instance->api_version;
 }
 
-bool kq_vulkan_has_packed_dot(const kq_vulkan_instance *instance, VkPhysicalDevice device)
+kq_result kq_vulkan_has_packed_dot(const kq_vulkan_instance *instance, VkPhysicalDevice device,
+                                   const kq_errors *errors, bool *has)
 {
-    if (version_of(instance, device) < VK_API_VERSION_1_1 ||
-        !kq_vulkan_has_extension(instance, device,
-                                 VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME)) {
-        return false;
+    *has = false;
+    if (version_of(instance, device) < VK_API_VERSION_1_1) {
+        return KQ_OK;
+    }
+    kq_result result = kq_vulkan_has_extension(
+        instance, device, errors, VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, has);
+    if (result != KQ_OK || !*has) {
+        return result;
     }
     VkPhysicalDeviceShaderIntegerDotProductProperties dot = {
         .sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES,
@@ -316,7 +352,8 @@ bool kq_vulkan_has_packed_dot(const kq_vulkan_instance *instance, VkPhysicalDevi
         .pNext = &dot,
     };
     instance->vkGetPhysicalDeviceProperties2(device, &properties2);
-    return dot.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
+    *has = dot.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
+    return KQ_OK;
 }
 
 uint64_t kq_vulkan_max_buffer_bytes(const kq_vulkan_instance *instance, VkPhysicalDevice device)
@@ -344,22 +381,24 @@ uint64_t kq_vulkan_max_buffer_bytes(const kq_vulkan_instance *instance, VkPhysic
                : buffer.maxBufferSize;
 }
 
-bool kq_vulkan_has_extension(const kq_vulkan_instance *instance, VkPhysicalDevice device,
-                             const char *name)
+kq_result kq_vulkan_has_extension(const kq_vulkan_instance *instance, VkPhysicalDevice device,
+                                  const kq_errors *errors, const char *name, bool *has)
 {
+    const char *call = "vkEnumerateDeviceExtensionProperties";
+    VkExtensionProperties *properties = NULL;
     uint32_t count = 0;
-    bool found = false;
-    if (instance->vkEnumerateDeviceExtensionProperties(device, NULL, &count, NULL) != VK_SUCCESS ||
-        count == 0) {
-        return false;
+    *has = false;
+    VkResult listed = instance->vkEnumerateDeviceExtensionProperties(device, NULL, &count, NULL);
+    kq_result result = check_listed(errors, call, listed);
+    if (result != KQ_OK || count == 0) {
+        return result;
     }
-    VkExtensionProperties *properties = calloc(count, sizeof *properties);
-    if (properties != NULL && instance->vkEnumerateDeviceExtensionProperties(
-                                  device, NULL, &count, properties) == VK_SUCCESS) {
-        for (uint32_t i = 0; i < count; i++) {
-            found |= strcmp(properties[i].extensionName, name) == 0;
-        }
+    result = allocate_properties(errors, count, &properties);
+    if (result == KQ_OK) {
+        listed = instance->vkEnumerateDeviceExtensionProperties(device, NULL, &count, properties);
+        result = check_listed(errors, call, listed);
     }
+    *has = result == KQ_OK && has_name(properties, count, name);
     free(properties);
-    return found;
+    return result;
 }

@@ -60,10 +60,11 @@ uint64_t kq_vulkan_max_buffer_bytes(const kq_vulkan_instance *instance, VkPhysic
 
 // Whether a device has an instruction for the dot product of packed bytes, and the extension to use
 // it.
-bool kq_vulkan_has_packed_dot(const kq_vulkan_instance *instance, VkPhysicalDevice device);
+kq_result kq_vulkan_has_packed_dot(const kq_vulkan_instance *instance, VkPhysicalDevice device,
+                                   const kq_errors *errors, bool *has);
 
 // Whether a device has an extension.
-bool kq_vulkan_has_extension(const kq_vulkan_instance *instance, VkPhysicalDevice device,
-                             const char *name);
+kq_result kq_vulkan_has_extension(const kq_vulkan_instance *instance, VkPhysicalDevice device,
+                                  const kq_errors *errors, const char *name, bool *has);
 
 #endif

@@ -8,9 +8,9 @@ static kq_vulkan_lane *lane_of_turn(const kq_device *device)
     return &own->lanes[((const kq_vulkan_device *)device->self)->turn];
 }
 
-static const kq_vulkan_item *item_of_turn(const kq_device *device)
+static kq_vulkan_item *item_of_turn(const kq_device *device)
 {
-    const kq_vulkan_work *own = device->work;
+    kq_vulkan_work *own = device->work;
     return &own->items[((const kq_vulkan_device *)device->self)->turn];
 }
 
@@ -25,9 +25,17 @@ static kq_result open_commands(kq_device *device)
     kq_vulkan_lane *lane = lane_of_turn(device);
     kq_result result = kq_vulkan_wait(d, device->work, d->turn);
     result = result != KQ_OK ? result : kq_vulkan_begin(d, device->work, d->turn);
-    lane->staged_bytes = sizeof(kq_status);
+    lane->staged_bytes = KQ_VULKAN_SLOT_BYTES;
     lane->status = NULL;
     lane->read_from = NULL;
+    lane->read_source = NULL;
+    lane->upload_count = 0;
+    kq_vulkan_item *item = item_of_turn(device);
+    item->is_quantize = false;
+    item->is_bandwidth = false;
+    item->mark_count = 0;
+    item->sum_count = 0;
+    item->twin_bytes = 0;
     d->is_open = result == KQ_OK;
     return result;
 }
@@ -71,14 +79,17 @@ kq_result kq_vulkan_finish(kq_device *device, kq_result so_far)
     return result;
 }
 
-// Opens commands whose staging has room for some of the bytes: *part of them, at *at.
-static kq_result open_staging(kq_device *device, uint64_t bytes, uint64_t *at, uint64_t *part)
+// Opens commands whose staging has room for some of the bytes: *part of them, at *at, behind `head`
+// others. Of these, those of an upload are two samples.
+static kq_result open_staging(kq_device *device, uint64_t head, uint64_t bytes, uint64_t *at,
+                              uint64_t *part)
 {
     kq_vulkan_device *d = device->self;
     kq_result result = open_commands(device);
     result = result != KQ_OK ? result : kq_vulkan_need_staging(device, device->work, d->turn);
-    if (result == KQ_OK &&
-        lane_of_turn(device)->staged_bytes == lane_of_turn(device)->staging.bytes) {
+    const kq_vulkan_lane *full = lane_of_turn(device);
+    if (result == KQ_OK && (full->staging.bytes - full->staged_bytes <= head ||
+                            full->upload_count == KQ_VULKAN_UPLOADS)) {
         result = kq_vulkan_submit(device);
         result = result != KQ_OK ? result : open_commands(device);
         result = result != KQ_OK ? result : kq_vulkan_need_staging(device, device->work, d->turn);
@@ -87,10 +98,44 @@ static kq_result open_staging(kq_device *device, uint64_t bytes, uint64_t *at, u
         return result;
     }
     kq_vulkan_lane *lane = lane_of_turn(device);
-    uint64_t room = lane->staging.bytes - lane->staged_bytes;
-    *at = lane->staged_bytes;
+    uint64_t room = lane->staging.bytes - lane->staged_bytes - head;
+    *at = lane->staged_bytes + head;
     *part = bytes < room ? bytes : room;
-    lane->staged_bytes += *part;
+    lane->staged_bytes += head + *part;
+    return KQ_OK;
+}
+
+// Copies what lies at `at` of the staging, and shows that: the first bytes of where it goes are
+// made others before, and read back behind.
+static kq_result copy_staged(kq_device *device, const kq_vulkan_memory *to, uint64_t offset,
+                             uint64_t at, const unsigned char *data, uint64_t bytes)
+{
+    kq_vulkan_device *d = device->self;
+    kq_vulkan_lane *lane = lane_of_turn(device);
+    VkCommandBuffer commands = item_of_turn(device)->commands;
+    VkBuffer staging = lane->staging.buffer;
+    const uint64_t sample = bytes < KQ_VULKAN_SAMPLE_BYTES ? bytes : KQ_VULKAN_SAMPLE_BYTES;
+    const uint64_t back_at = at - KQ_VULKAN_SAMPLE_BYTES;
+    unsigned char others[2 * KQ_VULKAN_SAMPLE_BYTES];
+    for (uint64_t i = 0; i < KQ_VULKAN_SAMPLE_BYTES; i++) {
+        others[i] = (unsigned char)~data[i % sample];
+        others[KQ_VULKAN_SAMPLE_BYTES + i] = others[i];
+    }
+    kq_result result = kq_vulkan_write_mapped(d, &lane->staging, back_at - KQ_VULKAN_SAMPLE_BYTES,
+                                              others, sizeof others);
+    result = result != KQ_OK ? result : kq_vulkan_write_mapped(d, &lane->staging, at, data, bytes);
+    if (result != KQ_OK) {
+        return result;
+    }
+    const VkBufferCopy before = {back_at - KQ_VULKAN_SAMPLE_BYTES, offset, sample};
+    const VkBufferCopy region = {at, offset, bytes};
+    const VkBufferCopy behind = {offset, back_at, sample};
+    d->vkCmdCopyBuffer(commands, staging, to->buffer, 1, &before);
+    kq_vulkan_barrier(d, commands);
+    d->vkCmdCopyBuffer(commands, staging, to->buffer, 1, &region);
+    kq_vulkan_barrier(d, commands);
+    d->vkCmdCopyBuffer(commands, to->buffer, staging, 1, &behind);
+    lane->uploads[lane->upload_count++] = (kq_vulkan_sample){back_at, (uint32_t)sample};
     return KQ_OK;
 }
 
@@ -105,17 +150,15 @@ kq_result kq_vulkan_upload(kq_device *device, void *to, uint64_t offset, const v
     uint64_t at = 0;
     uint64_t part = 0;
     for (uint64_t done = 0; done < bytes; done += part) {
-        kq_result result = open_staging(device, bytes - done, &at, &part);
+        const uint64_t head = 2 * KQ_VULKAN_SAMPLE_BYTES;
+        kq_result result = open_staging(device, head, bytes - done, &at, &part);
         if (result == KQ_OK) {
-            result = kq_vulkan_write_mapped(d, &lane_of_turn(device)->staging, at,
-                                            (const unsigned char *)data + done, part);
+            result =
+                copy_staged(device, m, offset + done, at, (const unsigned char *)data + done, part);
         }
         if (result != KQ_OK) {
             return result;
         }
-        const VkBufferCopy region = {at, offset + done, part};
-        d->vkCmdCopyBuffer(item_of_turn(device)->commands, lane_of_turn(device)->staging.buffer,
-                           m->buffer, 1, &region);
     }
     return KQ_OK;
 }
@@ -156,7 +199,10 @@ kq_result kq_vulkan_download(kq_device *device, void *from, uint64_t offset, voi
     uint64_t part = 0;
     for (uint64_t done = 0; done < bytes; done += part) {
         kq_result result = make_room_for_read(device);
-        result = result != KQ_OK ? result : open_staging(device, bytes - done, &at, &part);
+        result = result != KQ_OK ? result : open_staging(device, 0, bytes - done, &at, &part);
+        if (result == KQ_OK) {
+            result = kq_vulkan_preset_read(d, &lane_of_turn(device)->staging, at, part, false);
+        }
         if (result != KQ_OK) {
             return result;
         }
@@ -166,6 +212,8 @@ kq_result kq_vulkan_download(kq_device *device, void *from, uint64_t offset, voi
         d->vkCmdCopyBuffer(item_of_turn(device)->commands, m->buffer, lane->staging.buffer, 1,
                            &region);
         set_read(lane, &lane->staging, at, (unsigned char *)data + done, part);
+        lane->read_source = m;
+        lane->read_source_offset = offset + done;
     }
     return KQ_OK;
 }
@@ -178,7 +226,7 @@ kq_result kq_vulkan_perform(kq_device *device, const kq_operation *operation, co
     if (result != KQ_OK) {
         return result;
     }
-    if (lane_of_turn(device)->staged_bytes > sizeof(kq_status)) {
+    if (lane_of_turn(device)->staged_bytes > KQ_VULKAN_SLOT_BYTES) {
         kq_vulkan_barrier(d, item_of_turn(device)->commands);
     }
     lane_of_turn(device)->status = operation->op == KQ_OP_QUANTIZE ? status : NULL;

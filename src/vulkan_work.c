@@ -98,8 +98,8 @@ kq_result kq_vulkan_work_create(kq_device *device, bool is_kept, uint32_t count,
         result = allocate_item(d, w, &w->items[i]);
     }
     if (result == KQ_OK) {
-        result = kq_vulkan_memory_create(d, KQ_IN_FLIGHT * sizeof(kq_status), KQ_VULKAN_ON_DEVICE,
-                                         &w->status);
+        result = kq_vulkan_memory_create(d, KQ_IN_FLIGHT * KQ_VULKAN_SLOT_BYTES,
+                                         KQ_VULKAN_ON_DEVICE, &w->status);
     }
     if (result == KQ_OK && scratch_bytes > 0) {
         result = kq_vulkan_memory_create(d, scratch_bytes, KQ_VULKAN_ON_DEVICE, &w->scratch);
@@ -158,12 +158,12 @@ static kq_result need_scratch(kq_vulkan_device *d, uint64_t bytes, kq_vulkan_wor
     return kq_vulkan_memory_create(d, bytes, KQ_VULKAN_ON_DEVICE, &w->scratch);
 }
 
-// That of kept work is for the status alone.
+// That of kept work is for the slot alone.
 kq_result kq_vulkan_need_staging(kq_device *device, kq_vulkan_work *w, uint32_t index)
 {
     kq_vulkan_memory *staging = &w->lanes[index % KQ_IN_FLIGHT].staging;
     uint64_t most = device->capacity.segment_bytes;
-    uint64_t bytes = w->is_kept ? sizeof(kq_status) : STAGING_BYTES;
+    uint64_t bytes = w->is_kept ? KQ_VULKAN_SLOT_BYTES : STAGING_BYTES;
     return staging->mapped != NULL
                ? KQ_OK
                : kq_vulkan_memory_create(device->self, most < bytes ? most : bytes,
@@ -250,11 +250,6 @@ static kq_vulkan_view view_of(const kq_operation *operation, const kq_piece *pie
     };
 }
 
-static uint64_t status_offset(uint32_t index)
-{
-    return index % KQ_IN_FLIGHT * sizeof(kq_status);
-}
-
 static kq_result add_quantize(kq_device *device, const kq_operation *operation,
                               const kq_piece *piece, uint32_t index, kq_vulkan_work *w)
 {
@@ -265,12 +260,17 @@ static kq_result add_quantize(kq_device *device, const kq_operation *operation,
         .format = operation->format,
         .values = view_of(operation, piece, KQ_VALUES, w),
         .records = view_of(operation, piece, KQ_RECORDS, w),
-        .status = {w->status.buffer, w->status.bytes, status_offset(index)},
+        .status = {w->status.buffer, w->status.bytes, kq_vulkan_slot_offset(index)},
     };
-    kq_result result = w->status.mapped == NULL ? kq_vulkan_need_staging(device, w, index) : KQ_OK;
-    result = result != KQ_OK ? result : kq_vulkan_quantize_write_set(d->pack, &op, item->set);
+    kq_result result = kq_vulkan_quantize_write_set(d->pack, &op, item->set);
     if (result != KQ_OK) {
         return result;
+    }
+    if (piece->is_staged[KQ_VALUES]) {
+        // NaNs: a block that doesn't come is bad, and is then found not to be.
+        d->vkCmdFillBuffer(item->commands, w->stage.buffer, piece->shape.extents[KQ_VALUES].offset,
+                           (uint64_t)piece->shape.G * KQ_BLOCK_BYTES, 0xFFFFFFFFu);
+        kq_vulkan_barrier(d, item->commands);
     }
     copy_runs(d, operation, piece, KQ_VALUES, true, w->stage.buffer, item->commands);
     d->vkCmdUpdateBuffer(item->commands, w->status.buffer, op.status.offset, sizeof preset,
@@ -281,11 +281,53 @@ static kq_result add_quantize(kq_device *device, const kq_operation *operation,
         return result;
     }
     kq_vulkan_barrier(d, item->commands);
-    copy_runs(d, operation, piece, KQ_RECORDS, false, w->stage.buffer, item->commands);
+    if (piece->is_staged[KQ_RECORDS]) {
+        copy_runs(d, operation, piece, KQ_RECORDS, false, w->stage.buffer, item->commands);
+        kq_vulkan_barrier(d, item->commands);
+        kq_vulkan_collect_twins(d, operation, piece, w, index);
+    }
     if (w->status.mapped == NULL) {
         VkBufferCopy region = {.srcOffset = op.status.offset, .size = sizeof(kq_status)};
         d->vkCmdCopyBuffer(item->commands, w->status.buffer,
                            w->lanes[index % KQ_IN_FLIGHT].staging.buffer, 1, &region);
+    }
+    return KQ_OK;
+}
+
+// What the dispatches of a dot write: the results of the first and the last dot, and in scratch a
+// word each. A staged result is known by what it is copied to.
+static kq_result find_marks(const kq_vulkan_device *d, const kq_vulkan_quantized_dot *op,
+                            const kq_piece *piece, kq_vulkan_marks *marks)
+{
+    kq_plan plan;
+    const kq_extent *results = &piece->shape.extents[KQ_RESULT];
+    uint64_t last = 0;
+    uint32_t last_sum = UINT32_MAX;
+    kq_result result = kq_vulkan_dot_plan(d->pack, op, &plan);
+    if (result != KQ_OK) {
+        return result;
+    }
+    for (int k = 0; k < 2; k++) {
+        last += (piece->shape.count[k] - 1) * results->step[k];
+    }
+    if (kq_piece_writes(piece)) {
+        kq_vulkan_add_mark(marks, op->result.buffer, results->offset);
+    }
+    if (kq_piece_writes(piece) && last > 0) {
+        kq_vulkan_add_mark(marks, op->result.buffer, results->offset + last);
+    }
+    for (uint32_t i = 0; i < plan.needs.dispatch_count && marks->count < KQ_VULKAN_MARKS; i++) {
+        const uint32_t word = kq_plan_last_word(&plan, i);
+        const uint32_t sum = kq_plan_last_sum(&plan, i);
+        const uint64_t scratch_at = plan.ranges[KQ_SCRATCH].offset;
+        if (word != UINT32_MAX) {
+            kq_vulkan_add_mark(marks, op->scratch.buffer, scratch_at + (uint64_t)4 * word);
+        }
+        if (sum != UINT32_MAX && sum != last_sum && marks->sum_count < KQ_VULKAN_SUMS) {
+            marks->sums[marks->sum_count++] =
+                (kq_vulkan_mark){op->scratch.buffer, scratch_at + (uint64_t)4 * sum};
+            last_sum = sum;
+        }
     }
     return KQ_OK;
 }
@@ -309,23 +351,26 @@ static kq_result add_dot(kq_device *device, const kq_operation *operation, const
         .repeat = &repeat,
         .part = &piece->shape.part,
     };
+    kq_vulkan_marks marks = {0};
     kq_result result = kq_vulkan_quantized_dot_write_set(d->pack, &op, item->set);
+    result = result != KQ_OK ? result : find_marks(d, &op, piece, &marks);
     if (result != KQ_OK) {
         return result;
     }
     copy_runs(d, operation, piece, KQ_LHS, true, w->stage.buffer, item->commands);
     copy_runs(d, operation, piece, KQ_RHS, true, w->stage.buffer, item->commands);
-    if (piece->is_staged[KQ_LHS] || piece->is_staged[KQ_RHS]) {
-        kq_vulkan_barrier(d, item->commands);
-    }
+    kq_vulkan_poison_marks(d, w, index, &marks);
     result = kq_vulkan_quantized_dot_record(d->pack, &op, item->set, item->commands);
     if (result != KQ_OK) {
         return result;
     }
+    kq_vulkan_barrier(d, item->commands);
+    kq_vulkan_collect_marks(d, w, index, &marks);
+    copy_runs(d, operation, piece, KQ_RESULT, false, w->stage.buffer, item->commands);
     if (piece->is_staged[KQ_RESULT]) {
         kq_vulkan_barrier(d, item->commands);
-        copy_runs(d, operation, piece, KQ_RESULT, false, w->stage.buffer, item->commands);
     }
+    kq_vulkan_collect_twins(d, operation, piece, w, index);
     return KQ_OK;
 }
 
@@ -337,15 +382,25 @@ static kq_result add_bandwidth(kq_device *device, const kq_operation *operation,
     const kq_transfer transfer = kq_piece_transfer(operation, piece);
     const kq_vulkan_memory *from = kq_piece_memory(operation, piece, KQ_FROM, NULL);
     const kq_vulkan_memory *to = kq_piece_memory(operation, piece, KQ_TO, NULL);
-    return kq_vulkan_bandwidth_record(d->pack, from->buffer, to->buffer, &transfer, item->set,
-                                      item->commands);
+    const uint64_t end = transfer.to_offset + kq_transfer_written(&transfer);
+    kq_vulkan_marks marks = {0};
+    kq_vulkan_add_mark(&marks, to->buffer, end - 8);
+    kq_vulkan_add_mark(&marks, to->buffer, end - 4);
+    kq_vulkan_poison_marks(d, w, index, &marks);
+    kq_result result = kq_vulkan_bandwidth_record(d->pack, from->buffer, to->buffer, &transfer,
+                                                  item->set, item->commands);
+    kq_vulkan_barrier(d, item->commands);
+    kq_vulkan_collect_marks(d, w, index, &marks);
+    return result;
 }
 
 kq_result kq_vulkan_add_piece(kq_device *device, kq_vulkan_work *w, uint32_t index,
                               const kq_operation *operation, const kq_piece *piece)
 {
     w->items[index].is_quantize = operation->op == KQ_OP_QUANTIZE;
-    kq_result result = need_stage(device, piece, w);
+    w->items[index].is_bandwidth = operation->op == KQ_OP_SELF_TEST;
+    kq_result result = w->status.mapped == NULL ? kq_vulkan_need_staging(device, w, index) : KQ_OK;
+    result = result != KQ_OK ? result : need_stage(device, piece, w);
     result = result != KQ_OK ? result : need_scratch(device->self, piece->needs.scratch_bytes, w);
     if (result != KQ_OK) {
         return result;
@@ -374,23 +429,23 @@ kq_result kq_vulkan_start(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index
         .commandBufferCount = 1,
         .pCommandBuffers = &w->items[index].commands,
     };
-    kq_result result =
-        kq_vulkan_check(d->errors, "vkResetFences", d->vkResetFences(d->handle, 1, &lane->fence));
+    kq_result result = kq_vulkan_preset_slot(d, w, index);
+    if (result == KQ_OK) {
+        result = kq_vulkan_check(d->errors, "vkResetFences",
+                                 d->vkResetFences(d->handle, 1, &lane->fence));
+    }
     if (result == KQ_OK) {
         result = kq_vulkan_check(d->errors, "vkQueueSubmit",
                                  d->vkQueueSubmit(d->queue, 1, &info, lane->fence));
     }
     lane->is_pending = result == KQ_OK;
+    lane->index = index;
     return result;
 }
 
-kq_result kq_vulkan_wait(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index)
+static kq_result wait_fence(const kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index)
 {
     kq_vulkan_lane *lane = &w->lanes[index % KQ_IN_FLIGHT];
-    bool is_mapped = w->status.mapped != NULL;
-    if (!lane->is_pending) {
-        return KQ_OK;
-    }
     kq_result result =
         kq_vulkan_check(d->errors, "vkWaitForFences",
                         d->vkWaitForFences(d->handle, 1, &lane->fence, VK_TRUE, UINT64_MAX));
@@ -398,12 +453,72 @@ kq_result kq_vulkan_wait(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index)
     if (result != KQ_OK) {
         // Nothing may be pending when the caller goes on to destroy things.
         d->vkDeviceWaitIdle(d->handle);
+    }
+    return result;
+}
+
+// What a read left in staging, unless nothing came, as it seems: then it is done again.
+static kq_result confirm_read(kq_vulkan_device *d, kq_vulkan_work *w, const kq_vulkan_lane *lane)
+{
+    const kq_vulkan_memory *staging = lane->read_from;
+    kq_vulkan_item *item = &w->items[lane->index];
+    bool came = false;
+    kq_result result =
+        kq_vulkan_has_come(d, staging, lane->read_offset, lane->read_bytes, false, &came);
+    if (result != KQ_OK || came) {
         return result;
     }
-    if (lane->status != NULL) {
-        result = kq_vulkan_read_mapped(d, is_mapped ? &w->status : &lane->staging,
-                                       is_mapped ? status_offset(index) : 0, lane->status,
-                                       sizeof *lane->status);
+    const VkBufferCopy region = {lane->read_source_offset, lane->read_offset, lane->read_bytes};
+    result = kq_vulkan_preset_read(d, staging, lane->read_offset, lane->read_bytes, true);
+    item->is_quantize = false;
+    item->mark_count = 0;
+    item->sum_count = 0;
+    item->twin_bytes = 0;
+    result = result != KQ_OK ? result : kq_vulkan_begin(d, w, lane->index);
+    if (result != KQ_OK) {
+        return result;
+    }
+    d->vkCmdCopyBuffer(item->commands, lane->read_source->buffer, staging->buffer, 1, &region);
+    result = kq_vulkan_end(d, w, lane->index);
+    result = result != KQ_OK ? result : kq_vulkan_start(d, w, lane->index);
+    result = result != KQ_OK ? result : wait_fence(d, w, lane->index);
+    if (result == KQ_OK) {
+        result = kq_vulkan_has_come(d, staging, lane->read_offset, lane->read_bytes, true, &came);
+    }
+    return result != KQ_OK || came ? result
+                                   : kq_fail(d->errors, KQ_ERROR_DRIVER,
+                                             "the driver reports bytes as copied that are not");
+}
+
+static kq_result check_uploads(const kq_vulkan_device *d, const kq_vulkan_lane *lane)
+{
+    unsigned char got[2 * KQ_VULKAN_SAMPLE_BYTES];
+    for (uint32_t i = 0; i < lane->upload_count; i++) {
+        const kq_vulkan_sample *sample = &lane->uploads[i];
+        kq_result result = kq_vulkan_read_mapped(d, &lane->staging, sample->at, got,
+                                                 KQ_VULKAN_SAMPLE_BYTES + sample->bytes);
+        if (result != KQ_OK) {
+            return result;
+        }
+        if (memcmp(got, got + KQ_VULKAN_SAMPLE_BYTES, sample->bytes) != 0) {
+            return kq_fail(d->errors, KQ_ERROR_DRIVER,
+                           "the driver reports bytes as copied that are not");
+        }
+    }
+    return KQ_OK;
+}
+
+kq_result kq_vulkan_wait(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index)
+{
+    kq_vulkan_lane *lane = &w->lanes[index % KQ_IN_FLIGHT];
+    if (!lane->is_pending) {
+        return KQ_OK;
+    }
+    kq_result result = wait_fence(d, w, index);
+    result = result != KQ_OK ? result : kq_vulkan_check_slot(d, w, lane->index, lane->status);
+    result = result != KQ_OK ? result : check_uploads(d, lane);
+    if (result == KQ_OK && lane->read_source != NULL) {
+        result = confirm_read(d, w, lane);
     }
     if (result == KQ_OK && lane->read_from != NULL) {
         result = kq_vulkan_read_mapped(d, lane->read_from, lane->read_offset, lane->read_to,

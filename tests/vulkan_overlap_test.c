@@ -142,12 +142,14 @@ static void check_moves(fixture *f, const host_operation *o)
     const wrapped_vulkan_counts *counts = &f->wrapped.counts;
     unsigned parts = part_count(f, o);
     if (o->expected_result == KQ_OK && is_unified(f)) {
-        assert_int_equal(wrapped_vulkan_calls(&f->wrapped, "vkCmdCopyBuffer"), 0);
+        assert_int_equal(counts->copies, 0);
         assert_int_equal(counts->submits, parts);
     } else if (o->expected_result == KQ_OK && f->shown.layout != WRAPPED_LAYOUT_OF_DRIVER) {
-        uint64_t status_bytes = o->is_dot ? 0 : parts * sizeof(kq_status);
         assert_int_equal(counts->uploaded_bytes, o->input_bytes);
-        assert_int_equal(counts->read_back_bytes, o->output_bytes + status_bytes);
+        // A part may have so few results that they are not counted.
+        assert_true(counts->read_back_bytes <= o->output_bytes &&
+                    counts->read_back_bytes + WRAPPED_SAMPLE_BYTES * (uint64_t)parts >=
+                        o->output_bytes);
         assert_int_equal(counts->copied_bytes, 0);
     }
     assert_int_equal(wrapped_vulkan_calls(&f->wrapped, "vkWaitForFences"), counts->submits);
@@ -230,7 +232,7 @@ static void test_bounded_memory(void **state)
 // Copies in chunks of half the staging: the host fills one, or empties it, while the other moves.
 static void test_chunks(void **state)
 {
-    enum { CHUNK = (8 << 20) - 16, BYTES = 4 * CHUNK + 4711, CHUNKS = 5, OFFSET = 3 };
+    enum { CHUNK = (8 << 20) - 2048, BYTES = 4 * CHUNK + 4711, CHUNKS = 5, OFFSET = 3 };
     fixture *f = *state;
     open_device(f);
     kq_buffer *buffer = make_buffer(f, OFFSET + BYTES);
@@ -312,7 +314,8 @@ static void test_growing_scratch(void **state)
         dot(f->device, o.order, view_of(lhs, FIRST, G), view_of(rhs, 0, G), result, 0, &repeat),
         KQ_OK);
     assert_int_equal(f->wrapped.counts.submits, 2);
-    assert_int_equal(wrapped_vulkan_calls(&f->wrapped, "vkAllocateMemory"), 2);
+    // Where the host doesn't reach scratch, the second piece comes with a staging of its own.
+    assert_int_equal(wrapped_vulkan_calls(&f->wrapped, "vkAllocateMemory"), is_unified(f) ? 2 : 3);
     download(result, 0, o.got, DOTS * 4);
     assert_memory_equal(o.got, o.expected, DOTS * 4);
     kq_buffer_destroy(&lhs);

@@ -49,6 +49,12 @@ VkResult wrapped_enter(const char *call)
                            : VK_SUCCESS;
 }
 
+bool wrapped_loses(const char *call)
+{
+    const wrapped_vulkan *w = wrapped.now;
+    return w->loses != NULL && w->loses(w->loses_user, call);
+}
+
 void wrapped_violate(const char *format, ...)
 {
     char text[sizeof wrapped.now->violation];
@@ -177,6 +183,51 @@ int wrapped_vulkan_live(const wrapped_vulkan *w)
     return sum;
 }
 
+// --- What is kept for the next opening
+
+enum { KEPT_PIPELINE_CAPACITY = 32 };
+
+static struct {
+    VkInstance instance;
+    VkDevice device;
+    struct {
+        uint64_t code;
+        VkPipeline handle;
+    } pipelines[KEPT_PIPELINE_CAPACITY];
+    size_t pipeline_count;
+} kept;
+
+static bool is_kept_pipeline(VkPipeline pipeline)
+{
+    for (size_t i = 0; i < kept.pipeline_count; i++) {
+        if (kept.pipelines[i].handle == pipeline) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static VkResult make_kept_pipeline(VkDevice device, uint64_t code,
+                                   const VkComputePipelineCreateInfo *info, VkPipeline *pipeline)
+{
+    for (size_t i = 0; i < kept.pipeline_count; i++) {
+        if (kept.pipelines[i].code == code) {
+            *pipeline = kept.pipelines[i].handle;
+            return VK_SUCCESS;
+        }
+    }
+    VkResult result =
+        wrapped.vkCreateComputePipelines(device, VK_NULL_HANDLE, 1, info, NULL, pipeline);
+    if (kept.pipeline_count == KEPT_PIPELINE_CAPACITY) {
+        abort();
+    }
+    if (result == VK_SUCCESS) {
+        kept.pipelines[kept.pipeline_count].code = code;
+        kept.pipelines[kept.pipeline_count++].handle = *pipeline;
+    }
+    return result;
+}
+
 // --- Instances
 
 static PFN_vkVoidFunction next_of(VkInstance instance, const char *name)
@@ -233,6 +284,11 @@ static VkResult create_instance(const VkInstanceCreateInfo *info, uint32_t versi
                                 const VkAllocationCallbacks *allocator, VkInstance *instance)
 {
     PFN_vkCreateInstance create = (PFN_vkCreateInstance)next_of(NULL, "vkCreateInstance");
+    if (wrapped.now->keeps) {
+        VkResult result = kept.instance == NULL ? create(info, NULL, &kept.instance) : VK_SUCCESS;
+        *instance = kept.instance;
+        return result;
+    }
     if (wrapped.now->validation == WRAPPED_VALIDATION_NONE) {
         return create(info, allocator, instance);
     }
@@ -336,7 +392,9 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkDestroyInstance(VkInstance instance,
             instance, "vkDestroyDebugUtilsMessengerEXT");
         destroy(instance, (VkDebugUtilsMessengerEXT)object->messenger, NULL);
     }
-    wrapped.vkDestroyInstance(instance, allocator);
+    if (instance != kept.instance) {
+        wrapped.vkDestroyInstance(instance, allocator);
+    }
     wrapped_drop(WRAPPED_VULKAN_INSTANCE, (uint64_t)(uintptr_t)instance, allocator);
 }
 
@@ -544,7 +602,14 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkCreateDevice(VkPhysicalDevice ph
     }
     wrapped_check_device(info);
     wrapped.now->is_creating_device = true;
-    result = wrapped.vkCreateDevice(physical_device, info, allocator, device);
+    if (!wrapped.now->keeps) {
+        result = wrapped.vkCreateDevice(physical_device, info, allocator, device);
+    } else {
+        result = kept.device == NULL
+                     ? wrapped.vkCreateDevice(physical_device, info, NULL, &kept.device)
+                     : VK_SUCCESS;
+        *device = kept.device;
+    }
     wrapped.now->is_creating_device = false;
     if (result == VK_SUCCESS) {
         VkPhysicalDeviceProperties properties;
@@ -571,7 +636,9 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkDestroyDevice(VkDevice device,
                             wrapped.now->live[kind], wrapped_kind_names[kind]);
         }
     }
-    wrapped.vkDestroyDevice(device, allocator);
+    if (device != kept.device) {
+        wrapped.vkDestroyDevice(device, allocator);
+    }
     wrapped_drop(WRAPPED_VULKAN_DEVICE, (uint64_t)(uintptr_t)device, allocator);
 }
 
@@ -580,7 +647,16 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkDestroyDevice(VkDevice device,
 WRAPPED_CREATE(PipelineCache, PIPELINE_CACHE)
 WRAPPED_DESTROY(PipelineCache, PIPELINE_CACHE)
 WRAPPED_DESTROY(ShaderModule, SHADER_MODULE)
-WRAPPED_DESTROY(Pipeline, PIPELINE)
+
+static VKAPI_ATTR void VKAPI_CALL wrapped_vkDestroyPipeline(VkDevice device, VkPipeline pipeline,
+                                                            const VkAllocationCallbacks *allocator)
+{
+    wrapped_count("vkDestroyPipeline");
+    if (!is_kept_pipeline(pipeline)) {
+        wrapped.vkDestroyPipeline(device, pipeline, allocator);
+    }
+    wrapped_drop(WRAPPED_VULKAN_PIPELINE, (uint64_t)pipeline, allocator);
+}
 
 static uint64_t digest(const uint32_t *words, size_t bytes)
 {
@@ -646,7 +722,16 @@ wrapped_vkCreateComputePipelines(VkDevice device, VkPipelineCache cache, uint32_
         memset(pipelines, 0, count * sizeof *pipelines);
         return result;
     }
-    result = wrapped.vkCreateComputePipelines(device, cache, count, infos, allocator, pipelines);
+    for (uint32_t i = 0; i < count && wrapped.now->keeps && result == VK_SUCCESS; i++) {
+        const wrapped_vulkan_object *module =
+            wrapped_find(WRAPPED_VULKAN_SHADER_MODULE, (uint64_t)infos[i].stage.module);
+        result =
+            make_kept_pipeline(device, module != NULL ? module->code : 0, &infos[i], &pipelines[i]);
+    }
+    if (!wrapped.now->keeps) {
+        result =
+            wrapped.vkCreateComputePipelines(device, cache, count, infos, allocator, pipelines);
+    }
     wrapped.now->counts.with_cache +=
         wrapped_find(WRAPPED_VULKAN_PIPELINE_CACHE, (uint64_t)cache) != NULL ? count : 0;
     for (uint32_t i = 0; i < count && result == VK_SUCCESS; i++) {
@@ -754,6 +839,9 @@ static PFN_vkVoidFunction find(VkInstance instance, const char *name)
     if (is_newer && w->api_version == VK_API_VERSION_1_0 && !w->finds_newer) {
         return NULL;
     }
+    if (w->lacks != NULL && w->lacks(w->lacks_user, name)) {
+        return NULL;
+    }
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
         if (strcmp(passed[i], name) == 0) {
             return next_of(instance, name);
@@ -772,6 +860,9 @@ static PFN_vkVoidFunction VKAPI_CALL wrapped_vkGetInstanceProcAddr(VkInstance in
 static PFN_vkVoidFunction VKAPI_CALL wrapped_vkGetDeviceProcAddr(VkDevice device, const char *name)
 {
     PFN_vkVoidFunction next = wrapped.vkGetDeviceProcAddr(device, name);
+    if (wrapped.now->lacks != NULL && wrapped.now->lacks(wrapped.now->lacks_user, name)) {
+        return NULL;
+    }
     for (size_t i = 0; i < sizeof passed / sizeof *passed; i++) {
         if (strcmp(passed[i], name) == 0) {
             return next;

@@ -41,7 +41,12 @@ typedef enum wrapped_layout {
     WRAPPED_LAYOUT_COUNT,
 } wrapped_layout;
 
-enum { WRAPPED_ATOM_BYTES = 256, WRAPPED_TYPE_CAPACITY = 4, WRAPPED_CALL_CAPACITY = 90 };
+enum {
+    WRAPPED_ATOM_BYTES = 256,
+    WRAPPED_SAMPLE_BYTES = 16,
+    WRAPPED_TYPE_CAPACITY = 4,
+    WRAPPED_CALL_CAPACITY = 90
+};
 
 typedef enum wrapped_validation {
     WRAPPED_VALIDATION_NONE = 0,
@@ -77,6 +82,9 @@ typedef struct wrapped_vulkan_counts {
     unsigned with_allocator;         // objects created with an allocator of the caller's
     unsigned with_cache;             // pipelines created with a pipeline cache
     unsigned dispatches, barriers, submits;
+    // Copies and updates of more than WRAPPED_SAMPLE_BYTES, in bytes and in calls. Smaller ones are
+    // how the library learns that work was done.
+    unsigned copies;           // vkCmdCopyBuffer
     uint64_t uploaded_bytes;   // by vkCmdCopyBuffer to DEVICE_LOCAL memory from other memory,
     uint64_t read_back_bytes;  // the other way,
     uint64_t copied_bytes;     // and between memory of one sort
@@ -102,7 +110,7 @@ typedef struct wrapped_submission {
     VkFence fence;
     VkCommandBuffer commands[WRAPPED_SUBMISSION_CAPACITY];
     uint32_t count;
-    bool is_deferred;
+    bool is_deferred, is_lost;
 } wrapped_submission;
 
 typedef struct wrapped_range {
@@ -135,8 +143,21 @@ typedef struct wrapped_vulkan {
     void *spoil_user;
     const char *lost_kernels;
 
+    // Asked before each command that writes memory, when it is recorded, and before vkQueueSubmit,
+    // with its name: true, and it is not done, though all calls succeed. NULL: none is lost.
+    bool (*loses)(void *user, const char *call);
+    void *loses_user;
+
+    // Asked for each function that is looked up: true, and it isn't found.
+    bool (*lacks)(void *user, const char *name);
+    void *lacks_user;
+
     // A driver that begins a submission only when it is waited for.
     bool defers;
+
+    // The driver's instance, device and pipelines are made once, and serve whoever opens one next:
+    // compiling takes longer than all else. Objects are counted as without.
+    bool keeps;
 
     bool aborts;  // the program ends with the first violation or message
 

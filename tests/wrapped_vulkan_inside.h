@@ -54,6 +54,7 @@
     f(vkCmdDispatch)                                                                               \
     f(vkCmdPipelineBarrier)                                                                        \
     f(vkCmdCopyBuffer)                                                                             \
+    f(vkCmdFillBuffer)                                                                             \
     f(vkCmdUpdateBuffer)                                                                           \
     f(vkCmdExecuteCommands)                                                                        \
     f(vkCmdResetQueryPool)                                                                         \
@@ -153,6 +154,9 @@ typedef struct wrapped_vulkan_object {
 // VK_SUCCESS.
 void wrapped_count(const char *call);
 VkResult wrapped_enter(const char *call);
+
+// Whether a command is to be lost.
+bool wrapped_loses(const char *call);
 
 void wrapped_violate(const char *format, ...);
 

@@ -166,7 +166,7 @@ static VkResult pass_on(VkQueue queue, size_t end)
             .pCommandBuffers = s->commands,
         };
         if (s->is_deferred && (queue == VK_NULL_HANDLE || s->queue == queue)) {
-            result = wrapped.vkQueueSubmit(s->queue, 1, &info, s->fence);
+            result = wrapped.vkQueueSubmit(s->queue, s->is_lost ? 0 : 1, &info, s->fence);
             s->is_deferred = false;
         }
     }
@@ -252,6 +252,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkQueueSubmit(VkQueue queue, uint3
         }
     }
     pthread_mutex_lock(&lock);
+    bool is_lost = wrapped_loses("vkQueueSubmit");
     for (uint32_t i = 0; i < count; i++) {
         for (uint32_t k = 0; k < submits[i].commandBufferCount; k++) {
             const wrapped_vulkan_object *commands =
@@ -261,12 +262,15 @@ static VKAPI_ATTR VkResult VKAPI_CALL wrapped_vkQueueSubmit(VkQueue queue, uint3
             }
         }
         remember(queue, &submits[i], i + 1 == count ? fence : VK_NULL_HANDLE);
+        wrapped.now->pending[wrapped.now->pending_count - 1].is_lost = is_lost;
     }
     // The host reads mapped memory when it likes, and a fence alone does not show it writes.
     check_visible(SHADERS, HOST);
     check_visible(TRANSFERS, HOST);
     pthread_mutex_unlock(&lock);
-    return wrapped.now->defers ? VK_SUCCESS : wrapped.vkQueueSubmit(queue, count, submits, fence);
+    return wrapped.now->defers ? VK_SUCCESS
+           : is_lost           ? wrapped.vkQueueSubmit(queue, 0, NULL, fence)
+                               : wrapped.vkQueueSubmit(queue, count, submits, fence);
 }
 
 // --- Fences and waits

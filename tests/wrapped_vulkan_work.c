@@ -540,8 +540,9 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdDispatch(VkCommandBuffer commands
     wrapped.now->counts.dispatches++;
     add_event(commands, event);
     const char *lost = wrapped.now->lost_kernels;
-    if (lost == NULL || c == NULL || c->pipeline == NULL ||
-        strncmp(wrapped_kernel_name(c->pipeline->code), lost, strlen(lost)) != 0) {
+    bool is_lost = lost != NULL && c != NULL && c->pipeline != NULL &&
+                   strncmp(wrapped_kernel_name(c->pipeline->code), lost, strlen(lost)) == 0;
+    if (!is_lost && !wrapped_loses("vkCmdDispatch")) {
         wrapped.vkCmdDispatch(commands, x, y, z);
     }
 }
@@ -594,6 +595,10 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdCopyBuffer(VkCommandBuffer comman
                                 .from = range_of(from, regions[i].srcOffset, bytes),
                                 .to = range_of(to, regions[i].dstOffset, bytes),
                             });
+        if (bytes <= WRAPPED_SAMPLE_BYTES) {
+            continue;
+        }
+        counts->copies++;
         if (is_device_local(a) == is_device_local(b)) {
             counts->copied_bytes += bytes;
         } else if (is_device_local(b)) {
@@ -602,7 +607,9 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdCopyBuffer(VkCommandBuffer comman
             counts->read_back_bytes += bytes;
         }
     }
-    wrapped.vkCmdCopyBuffer(commands, from, to, count, regions);
+    if (!wrapped_loses("vkCmdCopyBuffer")) {
+        wrapped.vkCmdCopyBuffer(commands, from, to, count, regions);
+    }
 }
 
 static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdUpdateBuffer(VkCommandBuffer commands, VkBuffer to,
@@ -617,13 +624,37 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdUpdateBuffer(VkCommandBuffer comm
                         (unsigned long long)offset);
         return;
     }
-    wrapped.now->counts.updated_bytes += bytes;
+    wrapped.now->counts.updated_bytes += bytes > WRAPPED_SAMPLE_BYTES ? bytes : 0;
     add_event(commands, (wrapped_event){
                             .kind = WRAPPED_EVENT_TRANSFER,
                             .is_mapped = is_mapped(b),
                             .to = range_of(to, offset, bytes),
                         });
-    wrapped.vkCmdUpdateBuffer(commands, to, offset, bytes, data);
+    if (!wrapped_loses("vkCmdUpdateBuffer")) {
+        wrapped.vkCmdUpdateBuffer(commands, to, offset, bytes, data);
+    }
+}
+
+static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdFillBuffer(VkCommandBuffer commands, VkBuffer to,
+                                                          VkDeviceSize offset, VkDeviceSize bytes,
+                                                          uint32_t word)
+{
+    wrapped_count("vkCmdFillBuffer");
+    const wrapped_vulkan_object *b =
+        use_buffer("vkCmdFillBuffer", to, offset, bytes, VK_BUFFER_USAGE_TRANSFER_DST_BIT);
+    if (b == NULL || offset % 4 != 0 || bytes % 4 != 0) {
+        wrapped_violate("vkCmdFillBuffer of %llu bytes at offset %llu", (unsigned long long)bytes,
+                        (unsigned long long)offset);
+        return;
+    }
+    add_event(commands, (wrapped_event){
+                            .kind = WRAPPED_EVENT_TRANSFER,
+                            .is_mapped = is_mapped(b),
+                            .to = range_of(to, offset, bytes),
+                        });
+    if (!wrapped_loses("vkCmdFillBuffer")) {
+        wrapped.vkCmdFillBuffer(commands, to, offset, bytes, word);
+    }
 }
 
 static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdExecuteCommands(VkCommandBuffer commands,
@@ -725,6 +756,7 @@ const wrapped_entry wrapped_work_entries[] = {
     WRAPPED_ENTRY(vkCmdPipelineBarrier),
     WRAPPED_ENTRY(vkCmdCopyBuffer),
     WRAPPED_ENTRY(vkCmdUpdateBuffer),
+    WRAPPED_ENTRY(vkCmdFillBuffer),
     WRAPPED_ENTRY(vkCmdExecuteCommands),
     WRAPPED_ENTRY(vkCreateQueryPool),
     WRAPPED_ENTRY(vkDestroyQueryPool),
