@@ -167,7 +167,7 @@ static kq_result vulkan_open(kq_device *device, uint32_t index, const kq_device_
     d->physical_device = physical_device;
     d->instance.vkGetPhysicalDeviceProperties(physical_device, &properties);
     d->instance.vkGetPhysicalDeviceMemoryProperties(physical_device, &d->memory_properties);
-    d->timestamp_period = properties.limits.timestampPeriod;
+    memcpy(&d->timestamp_period, &properties.limits.timestampPeriod, sizeof d->timestamp_period);
     d->atom_bytes = properties.limits.nonCoherentAtomSize;
     uint64_t segment = kq_vulkan_max_buffer_bytes(&d->instance, physical_device);
     segment -= segment % VULKAN_SEGMENT_UNIT;

@@ -120,11 +120,11 @@ typedef struct kq_vulkan_device {
     uint32_t caps;  // kq_cap, which are enabled
     kq_vulkan *pack;
     VkPhysicalDeviceMemoryProperties memory_properties;
-    uint64_t atom_bytes;      // nonCoherentAtomSize
-    uint32_t timestamp_bits;  // timestampValidBits of the queue family; 0: it has none
-    float timestamp_period;   // nanoseconds
-    uint32_t turn;            // the item of the device's own work whose turn it is,
-    bool is_open;             // and whether it is being recorded
+    uint64_t atom_bytes;        // nonCoherentAtomSize
+    uint32_t timestamp_bits;    // timestampValidBits of the queue family; 0: it has none
+    uint32_t timestamp_period;  // the bits of timestampPeriod, nanoseconds of a tick
+    uint32_t turn;              // the item of the device's own work whose turn it is,
+    bool is_open;               // and whether it is being recorded
     const kq_errors *errors;
     uint32_t *doubts;  // of kq_device
 } kq_vulkan_device;
@@ -158,6 +158,11 @@ kq_result kq_vulkan_work_record(kq_device *device, void *work, uint32_t index,
                                 const kq_operation *operation, const kq_piece *piece);
 kq_result kq_vulkan_work_run(kq_device *device, void *work, uint32_t index, kq_status *status,
                              uint64_t *nanoseconds);
+
+// ticks times a period, rounded down, in integers: the caller's floating-point state is no matter.
+// The period is given as a float's bits, 2^-40 to 2^24 ns; of any other, which no clock has, it is
+// 0.
+uint64_t kq_vulkan_nanoseconds(uint64_t ticks, uint32_t period_bits);
 
 // Makes the staging of an item's lane, if there is none yet.
 kq_result kq_vulkan_need_staging(kq_device *device, kq_vulkan_work *w, uint32_t index);

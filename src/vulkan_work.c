@@ -527,6 +527,20 @@ kq_result kq_vulkan_wait(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index)
     return result;
 }
 
+uint64_t kq_vulkan_nanoseconds(uint64_t ticks, uint32_t period_bits)
+{
+    // The period is its significand over 2^shift; the product has 88 bits, its low 32 apart.
+    uint64_t significand = (period_bits & 0x007FFFFFu) | 0x00800000u;
+    int shift = 150 - (int)(period_bits >> 23);
+    uint64_t low = (ticks & UINT32_MAX) * significand;
+    uint64_t high = (ticks >> 32) * significand + (low >> 32);
+    low &= UINT32_MAX;
+    if (shift < 0 || shift > 63) {
+        return 0;
+    }
+    return shift <= 32 ? (high << (32 - shift)) + (low >> shift) : high >> (shift - 32);
+}
+
 static kq_result read_time(const kq_vulkan_device *d, const kq_vulkan_work *w, uint32_t index,
                            uint64_t *nanoseconds)
 {
@@ -536,7 +550,7 @@ static kq_result read_time(const kq_vulkan_device *d, const kq_vulkan_work *w, u
         kq_vulkan_check(d->errors, "vkGetQueryPoolResults",
                         d->vkGetQueryPoolResults(d->handle, w->times, 2 * index, 2, sizeof ticks,
                                                  ticks, sizeof ticks[0], VK_QUERY_RESULT_64_BIT));
-    *nanoseconds = (uint64_t)((double)((ticks[1] - ticks[0]) & mask) * (double)d->timestamp_period);
+    *nanoseconds = kq_vulkan_nanoseconds((ticks[1] - ticks[0]) & mask, d->timestamp_period);
     return result;
 }
 
