@@ -66,7 +66,7 @@ typedef struct soak {
     uint64_t round_end;
     atomic_bool is_wrong;
     pthread_barrier_t begin, end;
-    double memory[ROUND_COUNT];  // MiB
+    double memory[ROUND_COUNT], heap[ROUND_COUNT];  // MiB
 } soak;
 
 // --- A cache
@@ -225,6 +225,13 @@ static double memory_now(void)
     return kib / 1024;
 }
 
+// Of the heap, what is in use.
+static double heap_now(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+    return (double)(info.uordblks + info.hblkhd) / (1 << 20);
+}
+
 static double least_of(const double *memory)
 {
     double least = memory[0];
@@ -342,10 +349,13 @@ static void run_rounds(soak *s, worker *workers)
         pthread_barrier_wait(&s->begin);
         pthread_barrier_wait(&s->end);
         s->memory[round] = memory_now();
+        s->heap[round] = heap_now();
         if (seconds_now() - told >= 15 || round + 1 == ROUND_COUNT) {
             told = seconds_now();
-            fprintf(stderr, "soak: %.0f s, %" PRIu64 " of %" PRIu64 " items, %.1f MiB\n",
-                    told - began, s->round_end, s->options.items, s->memory[round]);
+            fprintf(stderr,
+                    "soak: %.0f s, %" PRIu64 " of %" PRIu64
+                    " items, memory %.1f MiB, heap %.2f MiB\n",
+                    told - began, s->round_end, s->options.items, s->memory[round], s->heap[round]);
         }
     }
     for (unsigned i = 0; i < threads; i++) {
@@ -459,6 +469,9 @@ int main(int argc, char **argv)
     if (!read_options(argc, argv, &s.options)) {
         return EXIT_FAILURE;
     }
+    // What is freed is then given back, and not kept by the heap of some thread.
+    mallopt(M_ARENA_MAX, 1);
+    mallopt(M_MMAP_THRESHOLD, 1 << 16);
     s.api = find_api(s.options.device);
     s.digests = allocate((size_t)s.options.items * sizeof *s.digests);
     double began = seconds_now();
