@@ -81,14 +81,15 @@ bool soak_run_host(kq_device *device, const soak_job *job, soak_data *data);
 // --- An API, as an engine of the test's own uses it
 
 typedef struct soak_api {
-    kq_lookup (*lookup)(void);  // for level 3; its messages and objects are counted too
-    void *(*open)(void);        // an engine on the first device; NULL: it has said why
+    // For level 3, whose messages and objects are counted too; called once, before all else.
+    kq_lookup (*lookup)(bool is_validated);
+    void *(*open)(void);  // an engine on the first device; NULL: it has said why
     void (*close)(void *engine);
     void *(*lane_open)(void *engine);  // what one thread has of it
     void (*lane_close)(void *lane);
     bool (*run)(void *lane, const soak_job *job, soak_data *data);
     unsigned (*messages)(void);  // of validation layer or driver
-    long (*live)(void);          // objects that are not destroyed, 0 where the layer tells
+    long (*live)(void);          // objects of kquant's that are not destroyed
 } soak_api;
 
 #ifdef KQ_HAS_VULKAN

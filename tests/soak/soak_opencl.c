@@ -29,7 +29,6 @@
 // clang-format on
 
 typedef struct opencl_engine {
-    kq_lookup lookup;
     cl_device_id device;
     cl_context context;
     cl_command_queue queues[2];  // the second NULL where the driver has none out of order
@@ -44,9 +43,14 @@ typedef struct opencl_engine {
 
 static wrapped_opencl wrapped;
 
-static kq_lookup opencl_lookup(void)
+static kq_lookup lookup;
+
+// There is no layer.
+static kq_lookup opencl_lookup(bool is_validated)
 {
-    return wrapped_opencl_lookup(&wrapped);
+    (void)is_validated;
+    lookup = wrapped_opencl_lookup(&wrapped);
+    return lookup;
 }
 
 static unsigned opencl_messages(void)
@@ -64,7 +68,7 @@ static long opencl_live(void)
 static kq_opencl_params pack_params(const opencl_engine *e)
 {
     return (kq_opencl_params){
-        .lookup = e->lookup,
+        .lookup = lookup,
         .context = e->context,
         .device = e->device,
         .errors = soak_errors(),
@@ -88,15 +92,14 @@ static void opencl_close(void *engine)
 
 static bool load(opencl_engine *e)
 {
-    e->lookup = opencl_lookup();
-    bool is_found = e->lookup.fn != NULL;
+    bool is_found = lookup.fn != NULL;
 #define LOAD(name)                                                                                 \
  e->cl.name = (cl_api_##name)wrapped_opencl_direct(#name);                                         \
  is_found = is_found && e->cl.name != NULL;
     ENGINE_FUNCTIONS(LOAD)
 #undef LOAD
     e->release_counted =
-        is_found ? (cl_api_clReleaseEvent)e->lookup.fn(e->lookup.user, "clReleaseEvent") : NULL;
+        is_found ? (cl_api_clReleaseEvent)lookup.fn(lookup.user, "clReleaseEvent") : NULL;
     return is_found;
 }
 

@@ -55,6 +55,7 @@ enum { INSTANCE_CAPACITY = 64 };
 
 static struct {
     PFN_vkGetInstanceProcAddr get;
+    bool is_validated;
     pthread_mutex_t mutex;
     struct {
         VkInstance instance;
@@ -111,6 +112,10 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo
         .pEnabledValidationFeatures = &synchronization,
     };
     VkInstanceCreateInfo changed = *info;
+    PFN_vkCreateInstance create = (PFN_vkCreateInstance)loader.get(NULL, "vkCreateInstance");
+    if (!loader.is_validated) {
+        return create(info, allocator, instance);
+    }
     if (info->enabledExtensionCount >= sizeof extensions / sizeof *extensions) {
         abort();
     }
@@ -122,8 +127,7 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo
     changed.enabledLayerCount = 1;
     changed.ppEnabledLayerNames = &layer;
     changed.pNext = &features;
-    VkResult result =
-        ((PFN_vkCreateInstance)loader.get(NULL, "vkCreateInstance"))(&changed, allocator, instance);
+    VkResult result = create(&changed, allocator, instance);
     if (result != VK_SUCCESS) {
         return result;
     }
@@ -149,13 +153,15 @@ static VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo
 static VKAPI_ATTR void VKAPI_CALL destroy_instance(VkInstance instance,
                                                    const VkAllocationCallbacks *allocator)
 {
-    pthread_mutex_lock(&loader.mutex);
-    int place = place_of(instance);
-    VkDebugUtilsMessengerEXT messenger = loader.instances[place].messenger;
-    loader.instances[place].instance = NULL;
-    pthread_mutex_unlock(&loader.mutex);
-    ((PFN_vkDestroyDebugUtilsMessengerEXT)loader.get(instance, "vkDestroyDebugUtilsMessengerEXT"))(
-        instance, messenger, NULL);
+    if (loader.is_validated) {
+        pthread_mutex_lock(&loader.mutex);
+        int place = place_of(instance);
+        VkDebugUtilsMessengerEXT messenger = loader.instances[place].messenger;
+        loader.instances[place].instance = NULL;
+        pthread_mutex_unlock(&loader.mutex);
+        ((PFN_vkDestroyDebugUtilsMessengerEXT)loader.get(
+            instance, "vkDestroyDebugUtilsMessengerEXT"))(instance, messenger, NULL);
+    }
     ((PFN_vkDestroyInstance)loader.get(instance, "vkDestroyInstance"))(instance, allocator);
 }
 
@@ -172,14 +178,13 @@ static kq_proc find(void *user, const char *name)
     return strcmp(name, "vkGetInstanceProcAddr") == 0 ? (kq_proc)get_proc : NULL;
 }
 
-static kq_lookup vulkan_lookup(void)
+static kq_lookup vulkan_lookup(bool is_validated)
 {
-    if (loader.get == NULL) {
-        void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
-        void *symbol = library != NULL ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
-        // ISO C has no cast from an object pointer to a function pointer; POSIX promises the copy.
-        memcpy(&loader.get, &symbol, sizeof loader.get);
-    }
+    void *library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *symbol = library != NULL ? dlsym(library, "vkGetInstanceProcAddr") : NULL;
+    // ISO C has no cast from an object pointer to a function pointer; POSIX promises the copy.
+    memcpy(&loader.get, &symbol, sizeof loader.get);
+    loader.is_validated = is_validated;
     return (kq_lookup){loader.get != NULL ? find : NULL, NULL};
 }
 
@@ -279,7 +284,7 @@ static bool open_instance(vulkan_engine *e)
         .sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO,
         .pApplicationInfo = &application,
     };
-    if (vulkan_lookup().fn == NULL || create_instance(&info, NULL, &e->instance) != VK_SUCCESS) {
+    if (loader.get == NULL || create_instance(&info, NULL, &e->instance) != VK_SUCCESS) {
         return false;
     }
 #define LOAD(name) e->vk.name = (PFN_##name)loader.get(e->instance, #name);
