@@ -22,7 +22,7 @@
 enum {
     ROUND_COUNT = 40,
     WARM_UP = 10,  // rounds in which drivers' pools and caches fill
-    WINDOW = 6,    // rounds of which the least counts
+    WINDOW = 10,   // rounds of which the middle counts: some have a pool less, or more
     SHARED_COUNT = 3,
     CACHE_CAPACITY = 32,
     MAX_THREADS = 64,
@@ -153,20 +153,20 @@ typedef struct worker {
     double reference_seconds;  // of the processor
 } worker;
 
-static double thread_seconds(void)
+static double seconds_of(clockid_t clock)
 {
     struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    clock_gettime(clock, &now);
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
 static bool run_job(worker *w, const soak_job *job)
 {
     soak *s = w->soak;
-    double before = thread_seconds();
+    double before = seconds_of(CLOCK_THREAD_CPUTIME_ID);
     soak_fill_inputs(job, &w->data);
     bool is_good = soak_run_buffers(w->reference, job, &w->expected, false);
-    w->reference_seconds += thread_seconds() - before;
+    w->reference_seconds += seconds_of(CLOCK_THREAD_CPUTIME_ID) - before;
     if (job->way == SOAK_OWN_DEVICE) {
         is_good = is_good && run_own_device(s, job, &w->data);
     } else if (job->way < SOAK_BROUGHT || s->api == NULL) {
@@ -233,23 +233,21 @@ static double heap_now(void)
     return (double)(info.uordblks + info.hblkhd) / (1 << 20);
 }
 
-static double least_of(const double *memory)
+static int compare(const void *a, const void *b)
 {
-    double least = memory[0];
-    for (int i = 1; i < WINDOW; i++) {
-        least = memory[i] < least ? memory[i] : least;
-    }
-    return least;
+    double difference = *(const double *)a - *(const double *)b;
+    return difference < 0 ? -1 : difference > 0;
+}
+
+static double median_of(const double *memory)
+{
+    double sorted[WINDOW];
+    memcpy(sorted, memory, sizeof sorted);
+    qsort(sorted, WINDOW, sizeof *sorted, compare);
+    return sorted[WINDOW / 2];
 }
 
 // --- The whole
-
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
 
 static void *allocate(size_t bytes)
 {
@@ -332,7 +330,7 @@ static void close_all(soak *s, worker *workers)
 
 static void run_rounds(soak *s, worker *workers)
 {
-    double began = seconds_now();
+    double began = seconds_of(CLOCK_MONOTONIC);
     double told = began;
     unsigned threads = s->options.threads;
     pthread_barrier_init(&s->begin, NULL, threads + 1);
@@ -351,8 +349,8 @@ static void run_rounds(soak *s, worker *workers)
         pthread_barrier_wait(&s->end);
         s->memory[round] = memory_now();
         s->heap[round] = heap_now();
-        if (seconds_now() - told >= 15 || round + 1 == ROUND_COUNT) {
-            told = seconds_now();
+        if (seconds_of(CLOCK_MONOTONIC) - told >= 15 || round + 1 == ROUND_COUNT) {
+            told = seconds_of(CLOCK_MONOTONIC);
             fprintf(stderr,
                     "soak: %.0f s, %" PRIu64 " of %" PRIu64
                     " items, memory %.1f MiB, heap %.2f MiB\n",
@@ -379,12 +377,12 @@ static uint64_t fingerprint_of(const soak *s)
 }
 
 // What is known once all is closed. Prints the last line.
-static bool judge(const soak *s, double seconds, double reference_share)
+static bool judge(const soak *s, double seconds, double processor, double reference_seconds)
 {
     char fingerprint[17];
     bool judges_memory = s->options.items >= MIN_JUDGED && !s->options.is_validated;
-    double first = least_of(s->memory + WARM_UP);
-    double last = least_of(s->memory + ROUND_COUNT - WINDOW);
+    double first = median_of(s->memory + WARM_UP);
+    double last = median_of(s->memory + ROUND_COUNT - WINDOW);
     unsigned messages = s->api != NULL ? s->api->messages() : 0;
     long live = s->api != NULL ? s->api->live() : 0;
     bool is_good = !atomic_load(&s->is_wrong);
@@ -401,7 +399,8 @@ static bool judge(const soak *s, double seconds, double reference_share)
     if (s->options.fingerprint != NULL && strcmp(s->options.fingerprint, fingerprint) != 0) {
         is_good = soak_complain("the fingerprint should be %s", s->options.fingerprint);
     }
-    fprintf(stderr, "soak: the reference took %.0f %% of the processor\n", 100 * reference_share);
+    fprintf(stderr, "soak: %.0f s of the processor, %.0f %% of them the reference's\n", processor,
+            100 * reference_seconds / processor);
     printf("soak: %s, %.0f s, %u threads, %" PRIu64 " items, fingerprint %s, memory %.1f to %.1f "
            "MiB%s, %u messages\n",
            s->options.device, seconds, s->options.threads, s->options.items,
@@ -478,20 +477,19 @@ int main(int argc, char **argv)
     mallopt(M_MMAP_THRESHOLD, 1 << 16);
     s.api = find_api(s.options.device);
     s.digests = allocate((size_t)s.options.items * sizeof *s.digests);
-    double began = seconds_now();
+    double began = seconds_of(CLOCK_MONOTONIC);
     bool is_open = open_all(&s, workers);
     if (is_open) {
         run_rounds(&s, workers);
     }
-    double seconds = seconds_now() - began;
+    double seconds = seconds_of(CLOCK_MONOTONIC) - began;
     double reference_seconds = 0;
     for (unsigned i = 0; i < s.options.threads; i++) {
         reference_seconds += workers[i].reference_seconds;
     }
-    struct timespec used;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    double processor = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
     close_all(&s, workers);
-    bool is_good = is_open && judge(&s, seconds, reference_seconds / (double)(used.tv_sec + 1));
+    bool is_good = is_open && judge(&s, seconds, processor, reference_seconds);
     free(s.digests);
     return is_good ? EXIT_SUCCESS : EXIT_FAILURE;
 }
