@@ -59,8 +59,20 @@ static kq_proc find_symbol(void *library, const char *name)
 static const char *const library_names[] = {
     "/System/Library/Frameworks/OpenCL.framework/OpenCL",
 };
+#  elif defined(__ANDROID__)
+// The vendor's driver itself, for there is no ICD loader. An app finds it by name where its
+// manifest says so, a command by name or by path; Mali's are in the library of its OpenGL ES too.
+#   ifdef __LP64__
+#    define VENDOR_LIBRARIES "/vendor/lib64/"
+#   else
+#    define VENDOR_LIBRARIES "/vendor/lib/"
+#   endif
+static const char *const library_names[] = {
+    "libOpenCL.so",
+    VENDOR_LIBRARIES "libOpenCL.so",
+    VENDOR_LIBRARIES "egl/libGLES_mali.so",
+};
 #  else
-// The last is Android's, where vendors install no ICD loader.
 static const char *const library_names[] = {"libOpenCL.so.1", "libOpenCL.so"};
 #  endif
 # endif
