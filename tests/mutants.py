@@ -183,8 +183,8 @@ class Build:
             command = self.commands[output]
             for name in SOURCES:
                 for root in [here, str(ROOT)]:
-                    command = re.sub(rf'(?<![\w./]){re.escape(root)}/{name}(?=[/,\s]|$)|'
-                                     rf'(?<=-I){re.escape(root)}/{name}(?=[/,\s]|$)',
+                    command = re.sub(rf'(?<![\w./]){re.escape(root)}/{name}(?=[/|\'\s]|$)|'
+                                     rf'(?<=-I){re.escape(root)}/{name}(?=[/|\'\s]|$)',
                                      str(folder / name), command)
             for was, now in made.items():
                 for path in [str(self.folder / was), was]:
