@@ -80,6 +80,7 @@ run_target()
     [ "$runs" -eq 0 ] || set -- "$@" "-runs=$runs"
     on=
     case $name in
+    vectors | sample_vectors) set -- "$@" -max_len=600 ;;
     api | vulkan) set -- "$@" -max_len=400 -len_control=20 ;;
     api-lavapipe)
         # Drivers leak a little, whoever calls them.
