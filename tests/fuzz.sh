@@ -14,7 +14,7 @@ seconds=120
 runs=0
 build=build/fuzz
 table=
-all='gguf vectors lines report bench options text child sample_vectors manifest cache api api-lavapipe'
+all='gguf vectors lines report bench options text child sample_vectors manifest cache api api-lavapipe vulkan'
 targets=
 
 usage()
@@ -80,7 +80,8 @@ run_target()
     [ "$runs" -eq 0 ] || set -- "$@" "-runs=$runs"
     on=
     case $name in
-    api) set -- "$@" -max_len=400 -len_control=20 ;;
+    vectors | sample_vectors) set -- "$@" -max_len=600 ;;
+    api | vulkan) set -- "$@" -max_len=400 -len_control=20 ;;
     api-lavapipe)
         # Drivers leak a little, whoever calls them.
         on='sh tests/drivers.sh run lavapipe env ASAN_OPTIONS=detect_leaks=0'

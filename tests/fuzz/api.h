@@ -6,6 +6,8 @@
 
 #include <kquant/kquant.h>
 
+__extension__ typedef unsigned __int128 api_wide;
+
 enum { API_BUFFERS = 5, API_NULL = -1, API_STRANGER = -2 };
 
 // The bytes of all buffers as they should be; NULL: the buffer isn't there.
@@ -29,6 +31,9 @@ void api_draw(fuzz_input *in, const api_model *model, api_operation *o);
 
 // Whether no rule is broken.
 bool api_is_legal(const api_model *model, const api_operation *o);
+
+// Where the last byte of an operand ends.
+api_wide api_end(const api_operation *o, int role);
 
 // How many blocks or pairs of records there are; UINT64_MAX: more than that.
 uint64_t api_work(const api_operation *o);

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-__extension__ typedef unsigned __int128 wide;
+typedef api_wide wide;
 
 static const uint64_t sizes[2][3] = {{KQ_BLOCK_BYTES, KQ_Q8_K_BYTES, 0},
                                      {KQ_Q4_K_BYTES, KQ_Q8_K_BYTES, 4}};
@@ -37,8 +37,7 @@ static wide times(uint32_t items, uint64_t bytes)
     return items > 1 ? (wide)(items - 1) * bytes : 0;
 }
 
-// Where an operand's last byte ends.
-static wide end_of(const api_operation *o, int role)
+wide api_end(const api_operation *o, int role)
 {
     const kq_view *v = &o->views[role];
     wide end = (wide)v->offset + sizes[o->is_dot][role];
@@ -62,13 +61,14 @@ static bool is_negative(uint64_t number)
 static bool lies_within(const api_model *model, const api_operation *o, int role)
 {
     int b = o->buffers[role];
-    return b >= 0 && model->bytes[b] != NULL && end_of(o, role) <= model->sizes[b];
+    return b >= 0 && model->bytes[b] != NULL && api_end(o, role) <= model->sizes[b];
 }
 
 static bool are_apart(const api_operation *o, int output, int input)
 {
-    return o->buffers[output] != o->buffers[input] || o->views[output].offset >= end_of(o, input) ||
-           o->views[input].offset >= end_of(o, output);
+    return o->buffers[output] != o->buffers[input] ||
+           o->views[output].offset >= api_end(o, input) ||
+           o->views[input].offset >= api_end(o, output);
 }
 
 static bool are_views_legal(const api_operation *o)
@@ -357,6 +357,20 @@ void api_draw(fuzz_input *in, const api_model *model, api_operation *o)
     }
     if (kind & 0x70) {
         fit(model, o);
+    }
+    if (kind >= 0xE0 && kind < 0xF0) {  // just before or behind an input, or a byte into it
+        const uint8_t place = fuzz_byte(in);
+        const int output = o->is_dot ? 2 : 1;
+        const int input = o->is_dot ? place & 1 : 0;
+        const wide end = api_end(o, input);
+        const wide span = api_end(o, output) - o->views[output].offset;
+        o->buffers[output] = o->buffers[input];
+        if (place & 2) {
+            o->views[output].offset = (uint64_t)end - (place >> 2 & 1);
+        } else {
+            o->views[output].offset = 0;
+            o->views[input].offset = (uint64_t)span - (place >> 2 & 1);
+        }
     }
     if (kind >= 0xF0) {  // one thing wrong
         const uint8_t what = fuzz_byte(in);

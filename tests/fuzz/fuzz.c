@@ -23,6 +23,35 @@ char *fuzz_text(const uint8_t *data, size_t size)
     return text;
 }
 
+static size_t digits_for(char c)
+{
+    return c == '~' ? 2048 : c == '^' ? 584 : c == '%' ? 288 : 0;
+}
+
+char *fuzz_vectors(const uint8_t *data, size_t size, size_t *count)
+{
+    enum { MOST = 6 };
+    char *text = malloc(size + MOST * 2048 + 1);
+    unsigned stood = 0;
+    REQUIRE(text != NULL);
+    *count = 0;
+    for (size_t i = 0; i < size; i++) {
+        size_t digits = stood < MOST ? digits_for((char)data[i]) : 0;
+        stood += digits > 0;
+        for (size_t k = 0; k < digits; k++) {
+            text[(*count)++] = "0123456789abcdef"[(k * (k + 3) / 2) % 16];
+        }
+        if (digits == 0) {
+            text[(*count)++] = (char)data[i];
+        }
+    }
+    // No byte more than there are, so that reading past the end is noticed.
+    text = realloc(text, *count + 1);
+    REQUIRE(text != NULL);
+    text[*count] = '\0';
+    return text;
+}
+
 uint8_t fuzz_byte(fuzz_input *in)
 {
     if (in->left == 0) {

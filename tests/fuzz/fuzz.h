@@ -16,6 +16,10 @@ void fuzz_require(bool holds, const char *what, const char *file, int line);
 // A copy with a NUL behind it, in memory of just that size, to be freed.
 char *fuzz_text(const uint8_t *data, size_t size);
 
+// The same of a text of vectors, where the first few of ~, ^ and % stand for the digits of a block,
+// a Q8_K and a Q4_K record: short inputs are changed in what counts.
+char *fuzz_vectors(const uint8_t *data, size_t size, size_t *count);
+
 // An input as a sequence of numbers; 0 where it has ended.
 typedef struct fuzz_input {
     const uint8_t *at;

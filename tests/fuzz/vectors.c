@@ -62,8 +62,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     text out = {0}, same = {0};
     fuzz_input in = {data, size};
     const char *file = files[fuzz_byte(&in) % 3];
+    size_t count = 0;
+    char *shown = fuzz_vectors(in.at, in.left, &count);
     fuzz_complaints = 0;
-    bool is_good = vectors_add_text(&read, file, "input", in.at, in.left);
+    bool is_good = vectors_add_text(&read, file, "input", shown, count);
     REQUIRE(fuzz_complaints == (is_good ? 0 : 1));
     if (is_good) {
         print(&out, &read);
@@ -77,6 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                            sizeof(kq_domain)) == 0);
         }
     }
+    free(shown);
     free(out.bytes);
     free(same.bytes);
     vectors_free(&read);
