@@ -19,7 +19,7 @@ enum { DIFFERENCES = 20 };
 // A text from a report must not steer a terminal.
 static void print_text(const char *text, int bytes)
 {
-    for (int k = 0; text[k] != '\0' && k < bytes; k++) {
+    for (int k = 0; k < bytes && text[k] != '\0'; k++) {
         putchar((unsigned char)text[k] < ' ' || text[k] == 0x7F ? '?' : text[k]);
     }
 }

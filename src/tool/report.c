@@ -75,7 +75,9 @@ static void add_environment(run_report *report)
             }
         }
     }
-    qsort(found, count, sizeof found[0], compare_texts);
+    if (count > 0) {
+        qsort(found, count, sizeof found[0], compare_texts);
+    }
     for (size_t k = 0; k < count; k++) {
         const char *value = strchr(found[k], '=') + 1;
         char *shown = copy_without_home(value);
