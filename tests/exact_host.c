@@ -179,10 +179,12 @@ static binary_fn *const host_binaries[BINARIES] = {
 
 const char *host_fault(void)
 {
+    // NOLINTBEGIN(misc-redundant-expression): constants, here those that are wanted
     if (FLT_RADIX != 2 || FLT_MANT_DIG != 24 || FLT_MAX_EXP != 128 || FLT_MIN_EXP != -125)
         return "float is not binary32";
     if (DBL_MANT_DIG != 53 || DBL_MIN_EXP != -1021)
         return "double is not binary64";
+    // NOLINTEND(misc-redundant-expression)
     if (FLT_EVAL_METHOD != 0)
         return "float expressions are evaluated in a wider format";
 #ifdef FE_TONEAREST

@@ -78,15 +78,15 @@ build_and_test clang clang-14 '' '--suite host'
 build_and_test no-vulkan gcc '-Dvulkan=disabled' '--suite host'
 build_and_test no-opencl gcc '-Dopencl=disabled' '--suite host'
 build_and_test reference gcc '-Dvulkan=disabled -Dopencl=disabled' '--suite host'
-# No leak check: loaders and drivers leak a few hundred bytes, whoever calls them.
-ASAN_OPTIONS=detect_leaks=0
-export ASAN_OPTIONS
+# Host tests, and those of lavapipe and PoCL that tests/sanitize/meson.build names. Leaks count.
 build_and_test sanitize gcc '-Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized' \
-    '--suite host'
+    '--suite host --suite sanitize'
+build_and_test threads gcc '-Db_sanitize=thread -Db_lundef=false --buildtype=debugoptimized' \
+    '--suite sanitize'
 
 # --- The account
 
 say "drivers"
 python3 tests/account.py "$out/gcc" "$out/clang" "$out/no-vulkan" "$out/no-opencl" "$out/reference" \
-    "$out/sanitize" || failed=1
+    "$out/sanitize" "$out/threads" || failed=1
 exit $failed

@@ -661,5 +661,13 @@ if [ -c /dev/full ]; then
     [ "$code" -eq 99 ] || fail "devices >/dev/full: exit $code, not 99"
 fi
 
+# --- Where no variable is set
+
+checks=$((checks + 1))
+env -i "$kquant" check --device=reference '--filter=*.base.*everything*' --json=bare.json >out 2>err
+code=$?
+[ "$code" -eq 0 ] || fail "env -i kquant check: exit $code, not 0"
+! grep -q 'runtime error' err || fail "env -i kquant check: what UBSan says"
+
 echo "tool_test: $checks checks, $failures failed"
 [ "$failures" -eq 0 ]

@@ -420,7 +420,8 @@ static void add_key(text *t, const bench_device *device, double top)
     for (size_t k = 0; k < device->count; k++) {
         const bench_result *result = &device->results[k];
         double share = bench_share(device, result);
-        double x = MARGIN + (double)(k / key_rows(device)) * (WIDTH - 2 * MARGIN) / KEY_COLUMNS;
+        size_t column = k / key_rows(device);
+        double x = MARGIN + (double)column * (WIDTH - 2 * MARGIN) / KEY_COLUMNS;
         open_text(t, kind_of(result->shape), "start", x,
                   top + (double)(k % key_rows(device)) * KEY_ROW);
         text_add(t, "%zu  ", k + 1);

@@ -74,7 +74,9 @@ static void say_libraries(paths *before)
     paths now = {0};
     text line = {0};
     platform_list_libraries(add_path, &now);
-    qsort(now.items, now.count, sizeof now.items[0], compare_paths);
+    if (now.count > 0) {
+        qsort(now.items, now.count, sizeof now.items[0], compare_paths);
+    }
     for (size_t k = 0; k < now.count; k++) {
         bool is_old = k > 0 && strcmp(now.items[k - 1], now.items[k]) == 0;
         for (size_t b = 0; b < before->count && !is_old; b++) {
