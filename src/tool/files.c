@@ -19,7 +19,8 @@ bool read_file(const char *path, size_t max, uint8_t **bytes, size_t *count)
         complain("%s: can't be read: %s", path, strerror(errno));
         return false;
     }
-    size_t capacity = 0, size = 0, got = 0;
+    uint64_t capacity = 0;  // twice what there is may be more than a size_t holds
+    size_t size = 0, got = 0;
     uint8_t *data = NULL;
     do {
         size += got;
@@ -27,7 +28,7 @@ bool read_file(const char *path, size_t max, uint8_t **bytes, size_t *count)
             capacity = capacity == 0 ? 1 << 16 : 2 * capacity;
             data = reallocate(data, capacity, 1);
         }
-        got = fread(data + size, 1, capacity - size, file);
+        got = fread(data + size, 1, (size_t)(capacity - size), file);
     } while (got > 0 && size <= max);
     bool is_good = !ferror(file) && size <= max;
     if (!is_good) {
