@@ -282,6 +282,16 @@ void kq_buffer_destroy(kq_buffer **buffer)
     *buffer = NULL;
 }
 
+kq_result kq_check_addresses(const kq_errors *errors, const char *name, const void *pointer,
+                             uint64_t bytes)
+{
+    return bytes <= UINTPTR_MAX - (uintptr_t)pointer
+               ? KQ_OK
+               : kq_fail(errors, KQ_ERROR_ARGUMENT,
+                         "%s has %" PRIu64 " bytes, which go on past the last address of this host",
+                         name, bytes);
+}
+
 static kq_result check_range(const kq_buffer *buffer, uint64_t offset, const void *data,
                              uint64_t bytes)
 {
@@ -292,12 +302,13 @@ static kq_result check_range(const kq_buffer *buffer, uint64_t offset, const voi
         return kq_fail(&buffer->device->errors, KQ_ERROR_ARGUMENT,
                        "data is null; %" PRIu64 " bytes are to be copied", bytes);
     }
-    if (offset <= buffer->bytes && bytes <= buffer->bytes - offset) {
-        return KQ_OK;
+    if (offset > buffer->bytes || bytes > buffer->bytes - offset) {
+        return kq_fail(&buffer->device->errors, KQ_ERROR_ARGUMENT,
+                       "%" PRIu64 " bytes at offset %" PRIu64
+                       " are past the buffer's end at %" PRIu64,
+                       bytes, offset, buffer->bytes);
     }
-    return kq_fail(&buffer->device->errors, KQ_ERROR_ARGUMENT,
-                   "%" PRIu64 " bytes at offset %" PRIu64 " are past the buffer's end at %" PRIu64,
-                   bytes, offset, buffer->bytes);
+    return kq_check_addresses(&buffer->device->errors, "data", data, bytes);
 }
 
 kq_result kq_device_finish(kq_device *device, kq_result so_far)

@@ -58,6 +58,11 @@ kq_transfer kq_piece_transfer(const kq_operation *operation, const kq_piece *pie
 // so_far, unless that is KQ_OK: then that of all which finishes here.
 kq_result kq_device_finish(kq_device *device, kq_result so_far);
 
+// Whether the caller's memory can be as long as that; where addresses have 32 bits, 64-bit numbers
+// of bytes say more than there is.
+kq_result kq_check_addresses(const kq_errors *errors, const char *name, const void *pointer,
+                             uint64_t bytes);
+
 // Every result but KQ_OK has been reported through device->errors, or those given.
 struct kq_backend {
     kq_api api;

@@ -250,7 +250,7 @@ static void opencl_properties(const kq_device *device, kq_property_fn *fn, void 
         free(text);
     }
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        // Of 4 or 8 bytes; hosts with OpenCL are little-endian as their devices.
+        // Of 4 or 8 bytes, on a host that is little-endian, or the device was not opened.
         uint64_t number = 0;
         char text[24];
         if (d->cl.clGetDeviceInfo(d->id, numbers[i].info, sizeof number, &number, NULL) ==

@@ -704,7 +704,7 @@ static kq_result check_pointer(const kq_device *device, const char *name, const 
                                uint64_t bytes)
 {
     return pointer != NULL || bytes == 0
-               ? KQ_OK
+               ? kq_check_addresses(&device->errors, name, pointer, bytes)
                : kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
                          "%s is null; %" PRIu64 " bytes are needed", name, bytes);
 }

@@ -2,6 +2,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 kq_result kq_fail(const kq_errors *errors, kq_result result, const char *format, ...)
 {
@@ -19,6 +20,17 @@ kq_result kq_fail(const kq_errors *errors, kq_result result, const char *format,
         errors->fn(errors->user, result, reason);
     }
     return result;
+}
+
+kq_result kq_check_host(const kq_errors *errors)
+{
+    const uint32_t one = 1;
+    unsigned char first = 0;
+    memcpy(&first, &one, sizeof first);
+    return first == 1 ? KQ_OK
+                      : kq_fail(errors, KQ_ERROR_UNSUPPORTED,
+                                "this host is big-endian; records are little-endian, and kernels "
+                                "take words and arguments in the host's order");
 }
 
 const char *kq_result_name(kq_result result)

@@ -16,4 +16,9 @@
 kq_result kq_fail(const kq_errors *errors, kq_result result, const char *format, ...)
     KQ_PRINTF(3, 4);
 
+// Whether kernels see records as this host does: on a big-endian one neither Vulkan's words, which
+// are in the host's order, nor OpenCL's arguments, which are copied, are what the kernels take them
+// for.
+kq_result kq_check_host(const kq_errors *errors);
+
 #endif

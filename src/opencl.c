@@ -88,8 +88,8 @@ kq_result kq_opencl_create_without(const kq_opencl_params *params, uint32_t with
                        params != NULL ? "pack" : "params");
     }
     *pack = NULL;
-    result = check_opencl_params(params);
-    if (result != KQ_OK) {
+    if ((result = check_opencl_params(params)) != KQ_OK ||
+        (result = kq_check_host(&params->errors)) != KQ_OK) {
         return result;
     }
     p = calloc(1, sizeof *p);

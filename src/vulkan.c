@@ -41,6 +41,10 @@ static kq_result load_functions(const kq_vulkan_params *params, kq_result if_mis
 {
     PFN_vkGetInstanceProcAddr get = params->get_instance_proc_addr;
     const char *missing = NULL;
+    kq_result result = kq_check_host(&params->errors);
+    if (result != KQ_OK) {
+        return result;
+    }
     PFN_vkGetDeviceProcAddr get_device =
         (PFN_vkGetDeviceProcAddr)get(params->instance, "vkGetDeviceProcAddr");
     PFN_vkGetPhysicalDeviceProperties get_properties =

@@ -22,7 +22,7 @@ say()
 # --- Packages
 
 say "packages"
-wanted=$(sed 's/#.*//' tests/packages.txt | xargs)
+wanted=$(sed -e '/# machine /d' -e 's/#.*//' tests/packages.txt | xargs)
 missing=
 for package in $wanted; do
     dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null | grep -qx installed ||
@@ -41,6 +41,7 @@ if [ -n "$missing" ]; then
         >"$out/apt.log" 2>&1 || { tail -20 "$out/apt.log" >&2; exit 1; }
 fi
 sh tests/drivers.sh install
+sh tests/machines.sh --install
 
 # --- Builds and tests
 

@@ -131,7 +131,7 @@ static kq_result operate(target *target, const bench_shape *shape, kq_recording 
 static kq_result load(target *target, const bench_work *work, const uint8_t *expected)
 {
     const uint8_t *bytes[] = {work->in, work->rhs};
-    uint8_t *poison = allocate((size_t)work->bytes[OUT], 1);
+    uint8_t *poison = allocate(work->bytes[OUT], 1);
     for (uint64_t k = 0; k < work->bytes[OUT]; k++) {
         poison[k] = (uint8_t)(expected == NULL ? 0xA5 : expected[k] ^ 0xFF);
     }
@@ -198,9 +198,9 @@ bench_work *bench_work_make(const bench_shape *shape)
         .bytes = {bytes_of(shape, IN), bytes_of(shape, RHS), bytes_of(shape, OUT)},
         .unit = shape->op == KQ_OP_QUANTIZE ? KQ_Q8_K_BYTES : 4,
     };
-    work->in = allocate((size_t)work->bytes[IN], 1);
-    work->rhs = allocate((size_t)work->bytes[RHS], 1);
-    work->out = allocate((size_t)work->bytes[OUT], 1);
+    work->in = allocate(work->bytes[IN], 1);
+    work->rhs = allocate(work->bytes[RHS], 1);
+    work->out = allocate(work->bytes[OUT], 1);
     target reference;
     int code = target_open_or_complain(&reference, "reference");
     if (code == EXIT_DONE) {
@@ -322,7 +322,7 @@ kq_result bench_time(kq_recording *const *recordings, size_t count, bench_timing
 static int compare(target *target, const bench_work *work, bench_reason *reason)
 {
     int code = EXIT_DONE;
-    uint8_t *got = allocate((size_t)work->bytes[OUT], 1);
+    uint8_t *got = allocate(work->bytes[OUT], 1);
     if (kq_buffer_download(target->buffers[OUT], 0, got, work->bytes[OUT]) != KQ_OK) {
         snprintf(reason->text, sizeof reason->text, "%s", target->reason);
         code = EXIT_UNDECIDED;

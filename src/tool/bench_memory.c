@@ -81,8 +81,8 @@ typedef struct yardstick {
 
 static kq_result make(target *target, uint64_t bytes, yardstick *y)
 {
-    y->bytes = allocate((size_t)bytes, 1);
-    y->got = allocate((size_t)bytes, 1);
+    y->bytes = allocate(bytes, 1);
+    y->got = allocate(bytes, 1);
     draw_q4_k(3, (uint32_t)(bytes / KQ_Q4_K_BYTES), y->bytes);
     kq_result code = kq_buffer_create(target->device, bytes, &y->from);
     code = code != KQ_OK ? code : kq_buffer_create(target->device, bytes, &y->to);

@@ -86,8 +86,8 @@ static char *next_line(size_t *bytes)
     int c = '\n';
     while (count <= MAX_LINE_BYTES && (c = getchar()) != EOF && c != '\n') {
         if (count + 1 == capacity) {
+            line = reallocate(line, UINT64_C(2) * capacity, 1);
             capacity *= 2;
-            line = reallocate(line, capacity, 1);
         }
         line[count++] = (char)c;
     }

@@ -1,5 +1,6 @@
 #include "commit.h"
 #include "report.h"
+#include "bytes.h"
 #include "platform.h"
 
 #include <inttypes.h>
@@ -160,11 +161,17 @@ static void add_modules(run_report *report)
     const kq_kernel *kernels = kq_kernels(&count);
     for (size_t k = 0; k < count; k++) {
         const kq_kernel *kernel = &kernels[k];
+        // As in its file, which is little-endian on any host.
+        uint8_t *spirv = allocate(kernel->spirv_bytes, 1);
+        for (size_t i = 0; i < kernel->spirv_bytes / 4; i++) {
+            store_u32(spirv + 4 * i, kernel->spirv[i]);
+        }
         add_module(report, kernel,
                    kernel->address_bits == 0    ? "SPIR-V"
                    : kernel->address_bits == 32 ? "SPIR-V 32"
                                                 : "SPIR-V 64",
-                   kernel->spirv, kernel->spirv_bytes);
+                   spirv, kernel->spirv_bytes);
+        free(spirv);
         // The source is the same for 32 and 64 bits.
         if (kernel->source != NULL && kernel->address_bits == 64) {
             add_module(report, kernel, "source", kernel->source, kernel->source_bytes);

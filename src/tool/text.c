@@ -8,8 +8,9 @@
 static char *reserve(text *text, size_t count)
 {
     if (text->capacity - text->count < count) {
-        text->capacity = 2 * text->capacity + count + 4096;
-        text->bytes = reallocate(text->bytes, text->capacity, 1);
+        uint64_t capacity = UINT64_C(2) * text->capacity + count + 4096;
+        text->bytes = reallocate(text->bytes, capacity, 1);
+        text->capacity = (size_t)capacity;
     }
     return text->bytes + text->count;
 }

@@ -1,6 +1,7 @@
 #include "tool.h"
 #include "platform.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,21 +31,22 @@ void complain(const char *format, ...)
     fprintf(stderr, "\n");
 }
 
-void *reallocate(void *memory, size_t count, size_t size)
+void *reallocate(void *memory, uint64_t count, size_t size)
 {
-    size_t bytes = size != 0 && count > SIZE_MAX / size ? SIZE_MAX : count * size;
-    void *moved = realloc(memory, bytes == 0 ? 1 : bytes);
+    bool is_reachable = size == 0 || count <= SIZE_MAX / size;
+    size_t bytes = is_reachable ? (size_t)count * size : 0;
+    void *moved = is_reachable ? realloc(memory, bytes == 0 ? 1 : bytes) : NULL;
     if (moved == NULL) {
-        complain("out of memory: %zu times %zu bytes", count, size);
+        complain("out of memory: %" PRIu64 " times %zu bytes", count, size);
         exit(EXIT_UNDECIDED);
     }
     return moved;
 }
 
-void *allocate(size_t count, size_t size)
+void *allocate(uint64_t count, size_t size)
 {
     void *memory = reallocate(NULL, count, size);
-    memset(memory, 0, count * size);
+    memset(memory, 0, (size_t)count * size);
     return memory;
 }
 

@@ -45,9 +45,10 @@ void print_text(FILE *file, const char *text);
 // One line "kquant: ..." on stderr, as print_text prints it.
 void complain(const char *format, ...) TOOL_PRINTF(1, 2);
 
-// Memory or the end of the program with EXIT_UNDECIDED: never NULL. Zeroed; 0 bytes are allowed.
-void *allocate(size_t count, size_t size);
-void *reallocate(void *memory, size_t count, size_t size);
+// Memory or the end of the program with EXIT_UNDECIDED: never NULL. Zeroed; 0 bytes are allowed,
+// and a count that this host has no addresses for.
+void *allocate(uint64_t count, size_t size);
+void *reallocate(void *memory, uint64_t count, size_t size);
 char *copy_text(const char *text);
 
 // The same with ~ for the home folder wherever a path begins with it: a report is sent to others.

@@ -103,9 +103,9 @@ void trial_lay_out(trial *trial, kq_op op, uint32_t G, const layout *layout, uin
         }
     }
     for (unsigned buffer = 0; buffer < trial->buffer_count; buffer++) {
-        size_t size = (size_t)end[buffer] + (layout->exact_end ? 0 : GUARD_BYTES);
-        trial->sizes[buffer] = size;
+        uint64_t size = end[buffer] + (layout->exact_end ? 0 : GUARD_BYTES);
         trial->before[buffer] = allocate(size, 1);
+        trial->sizes[buffer] = (size_t)size;
         uint64_t state = seed + buffer;
         for (size_t i = 0; i < size; i++) {
             trial->before[buffer][i] = (uint8_t)(0xA5 ^ (draw(&state) & 0x5A));

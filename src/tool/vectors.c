@@ -140,7 +140,7 @@ static bool read_bytes(const line *line, size_t column, uint32_t G, size_t unit,
         return wrong(line, "column %zu: %zu bytes; G = %" PRIu32 " takes %" PRIu64, column + 1,
                      text.length / 2, G, expected);
     }
-    *bytes = allocate((size_t)expected, 1);
+    *bytes = allocate(expected, 1);
     for (size_t i = 0; i < expected; i++) {
         int high = hex_digit(text.start[2 * i]);
         int low = hex_digit(text.start[2 * i + 1]);
