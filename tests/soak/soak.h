@@ -73,6 +73,10 @@ bool soak_take_status(const soak_job *job, const kq_status *status, soak_data *d
 bool soak_complain(const char *format, ...);
 kq_errors soak_errors(void);
 
+// OpenCL's programs are compiled once only: compilers keep some memory each time they run.
+const kq_cache *soak_cache(void);
+void soak_cache_free(void);
+
 // --- Level 3: false where anything failed, having said what
 
 bool soak_run_buffers(kq_device *device, const soak_job *job, soak_data *data, bool is_recorded);
@@ -88,6 +92,9 @@ typedef struct soak_api {
     void *(*lane_open)(void *engine);  // what one thread has of it
     void (*lane_close)(void *lane);
     bool (*run)(void *lane, const soak_job *job, soak_data *data);
+    // PoCL 3.1 never gives back all that a program took, and so has packs and devices of a job's
+    // own in the warm-up only.
+    bool keeps_programs;
     unsigned (*messages)(void);  // of validation layer or driver
     long (*live)(void);          // objects of kquant's that are not destroyed
 } soak_api;

@@ -71,6 +71,7 @@ static kq_opencl_params pack_params(const opencl_engine *e)
         .lookup = lookup,
         .context = e->context,
         .device = e->device,
+        .cache = soak_cache(),
         .errors = soak_errors(),
     };
 }
@@ -318,6 +319,7 @@ const soak_api soak_opencl = {
     .lane_open = opencl_lane_open,
     .lane_close = opencl_lane_close,
     .run = opencl_run,
+    .keeps_programs = true,
     .messages = opencl_messages,
     .live = opencl_live,
 };
