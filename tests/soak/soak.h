@@ -92,9 +92,6 @@ typedef struct soak_api {
     void *(*lane_open)(void *engine);  // what one thread has of it
     void (*lane_close)(void *lane);
     bool (*run)(void *lane, const soak_job *job, soak_data *data);
-    // PoCL 3.1 never gives back all that a program took, and so has packs and devices of a job's
-    // own in the warm-up only.
-    bool keeps_programs;
     unsigned (*messages)(void);  // of validation layer or driver
     long (*live)(void);          // objects of kquant's that are not destroyed
 } soak_api;

@@ -319,7 +319,6 @@ const soak_api soak_opencl = {
     .lane_open = opencl_lane_open,
     .lane_close = opencl_lane_close,
     .run = opencl_run,
-    .keeps_programs = true,
     .messages = opencl_messages,
     .live = opencl_live,
 };
