@@ -24,7 +24,6 @@ enum {
     WARM_UP = 10,  // rounds in which drivers' pools and caches fill
     WINDOW = 10,   // rounds of which the middle counts: some have a pool less, or more
     SHARED_COUNT = 3,
-    CACHE_CAPACITY = 32,
     MAX_THREADS = 64,
     MIN_JUDGED = 2000,  // jobs, for memory to be judged
 };
@@ -33,20 +32,11 @@ typedef struct options {
     const char *device;
     uint64_t items, seed;
     unsigned threads;
-    bool is_validated;        // memory is not judged then, for the layer's own grows
+    // Memory is not judged then, for the layer's own grows; and packs and devices of a job's own,
+    // which drivers' compilers keep a little of, are made all the time and not in the warm-up only.
+    bool is_validated;
     const char *fingerprint;  // what it must be, or NULL
 } options;
-
-// What OpenCL compilers made, for devices that are opened with it.
-typedef struct program_cache {
-    pthread_mutex_t mutex;
-    struct {
-        char key[64];
-        void *data;
-        size_t bytes;
-    } entries[CACHE_CAPACITY];
-    unsigned count;
-} program_cache;
 
 // A device that threads take in turn.
 typedef struct shared_device {
@@ -59,64 +49,26 @@ typedef struct soak {
     const soak_api *api;  // NULL: the reference, which has no level 2
     kq_lookup lookup;
     void *engine;
-    program_cache cache;
-    kq_cache cache_functions;
     shared_device shared[SHARED_COUNT];
     uint64_t *digests;  // by number
     atomic_ullong next;
     uint64_t round_end;
     atomic_bool is_wrong;
     pthread_barrier_t begin, end;
-    double memory[ROUND_COUNT], heap[ROUND_COUNT];  // MiB
+    double memory[ROUND_COUNT];  // MiB
+    long allocations[ROUND_COUNT];
 } soak;
-
-// --- A cache
-
-static size_t cache_load(void *user, const char *key, void *data, size_t capacity)
-{
-    program_cache *cache = user;
-    size_t bytes = 0;
-    pthread_mutex_lock(&cache->mutex);
-    for (unsigned i = 0; i < cache->count; i++) {
-        if (strcmp(cache->entries[i].key, key) == 0) {
-            bytes = cache->entries[i].bytes;
-            if (bytes <= capacity) {
-                memcpy(data, cache->entries[i].data, bytes);
-            }
-        }
-    }
-    pthread_mutex_unlock(&cache->mutex);
-    return bytes;
-}
-
-static void cache_store(void *user, const char *key, const void *data, size_t bytes)
-{
-    program_cache *cache = user;
-    pthread_mutex_lock(&cache->mutex);
-    bool is_new = cache->count < CACHE_CAPACITY;
-    for (unsigned i = 0; i < cache->count; i++) {
-        is_new = is_new && strcmp(cache->entries[i].key, key) != 0;
-    }
-    void *copy = is_new ? malloc(bytes) : NULL;
-    if (copy != NULL) {
-        memcpy(copy, data, bytes);
-        snprintf(cache->entries[cache->count].key, sizeof cache->entries[0].key, "%s", key);
-        cache->entries[cache->count].data = copy;
-        cache->entries[cache->count++].bytes = bytes;
-    }
-    pthread_mutex_unlock(&cache->mutex);
-}
 
 // --- Jobs
 
-static kq_device *open_device(const soak *s, const char *name, uint64_t work, bool is_cached)
+static kq_device *open_device(const soak *s, const char *name, uint64_t work)
 {
     kq_device *device = NULL;
     const kq_device_params params = {
         .device = name,
         .lookup = s->lookup,
         .work = work,
-        .cache = is_cached ? &s->cache_functions : NULL,
+        .cache = soak_cache(),
         .errors = soak_errors(),
     };
     kq_device_create(&params, &device);
@@ -126,7 +78,7 @@ static kq_device *open_device(const soak *s, const char *name, uint64_t work, bo
 static bool run_own_device(const soak *s, const soak_job *job, soak_data *data)
 {
     static const uint64_t works[] = {0, 64, 1000, 1 << 15};
-    kq_device *device = open_device(s, s->options.device, works[job->seed % 4], job->seed / 4 % 4);
+    kq_device *device = open_device(s, s->options.device, works[job->seed % 4]);
     bool is_good = device != NULL && soak_run_buffers(device, job, data, job->seed / 16 % 2 != 0);
     kq_device_destroy(&device);
     return is_good;
@@ -194,7 +146,12 @@ static void *run_worker(void *user)
             if (number >= s->round_end) {
                 break;
             }
-            const soak_job job = soak_draw(s->options.seed, number);
+            soak_job job = soak_draw(s->options.seed, number);
+            if (round >= WARM_UP && !s->options.is_validated) {
+                job.way = job.way == SOAK_OWN_DEVICE ? SOAK_BUFFERS
+                          : job.way == SOAK_OWN_PACK ? SOAK_BROUGHT
+                                                     : job.way;
+            }
             if (!run_job(w, &job)) {
                 atomic_store(&s->is_wrong, true);
             }
@@ -226,11 +183,44 @@ static double memory_now(void)
     return kib / 1024;
 }
 
-// Of the heap, what is in use.
-static double heap_now(void)
+// What this program and kquant have of the heap, and drivers not: the linker puts these in the
+// place of the functions that both call.
+static atomic_long allocation_count;
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t count, size_t bytes);
+void *__real_realloc(void *memory, size_t bytes);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t count, size_t bytes);
+void *__wrap_realloc(void *memory, size_t bytes);
+void __wrap_free(void *memory);
+
+void *__wrap_malloc(size_t bytes)
 {
-    const struct mallinfo2 info = mallinfo2();
-    return (double)(info.uordblks + info.hblkhd) / (1 << 20);
+    void *memory = __real_malloc(bytes);
+    atomic_fetch_add(&allocation_count, memory != NULL);
+    return memory;
+}
+
+void *__wrap_calloc(size_t count, size_t bytes)
+{
+    void *memory = __real_calloc(count, bytes);
+    atomic_fetch_add(&allocation_count, memory != NULL);
+    return memory;
+}
+
+void *__wrap_realloc(void *memory, size_t bytes)
+{
+    void *moved = __real_realloc(memory, bytes);
+    atomic_fetch_add(&allocation_count, memory == NULL && moved != NULL);
+    return moved;
+}
+
+void __wrap_free(void *memory)
+{
+    atomic_fetch_sub(&allocation_count, memory != NULL);
+    __real_free(memory);
 }
 
 static int compare(const void *a, const void *b)
@@ -281,11 +271,9 @@ static bool open_all(soak *s, worker *workers)
         s->engine = s->api->open();
         is_good = s->engine != NULL;
     }
-    pthread_mutex_init(&s->cache.mutex, NULL);
-    s->cache_functions = (kq_cache){cache_load, cache_store, &s->cache};
     for (int i = 0; i < SHARED_COUNT; i++) {
         pthread_mutex_init(&s->shared[i].mutex, NULL);
-        s->shared[i].device = is_good ? open_device(s, s->options.device, 0, true) : NULL;
+        s->shared[i].device = is_good ? open_device(s, s->options.device, 0) : NULL;
         is_good = s->shared[i].device != NULL;
     }
     for (unsigned i = 0; i < s->options.threads; i++) {
@@ -293,7 +281,7 @@ static bool open_all(soak *s, worker *workers)
         w->soak = s;
         make_data(&w->data, NULL);
         make_data(&w->expected, &w->data);
-        w->reference = open_device(s, "reference", 0, false);
+        w->reference = open_device(s, "reference", 0);
         w->lane = is_good && s->api != NULL ? s->api->lane_open(s->engine) : NULL;
         is_good = is_good && w->reference != NULL && (s->api == NULL || w->lane != NULL);
     }
@@ -319,10 +307,7 @@ static void close_all(soak *s, worker *workers)
         kq_device_destroy(&s->shared[i].device);
         pthread_mutex_destroy(&s->shared[i].mutex);
     }
-    for (unsigned i = 0; i < s->cache.count; i++) {
-        free(s->cache.entries[i].data);
-    }
-    pthread_mutex_destroy(&s->cache.mutex);
+    soak_cache_free();
     if (s->engine != NULL) {
         s->api->close(s->engine);
     }
@@ -348,13 +333,14 @@ static void run_rounds(soak *s, worker *workers)
         pthread_barrier_wait(&s->begin);
         pthread_barrier_wait(&s->end);
         s->memory[round] = memory_now();
-        s->heap[round] = heap_now();
+        s->allocations[round] = atomic_load(&allocation_count);
         if (seconds_of(CLOCK_MONOTONIC) - told >= 15 || round + 1 == ROUND_COUNT) {
             told = seconds_of(CLOCK_MONOTONIC);
             fprintf(stderr,
-                    "soak: %.0f s, %" PRIu64 " of %" PRIu64
-                    " items, memory %.1f MiB, heap %.2f MiB\n",
-                    told - began, s->round_end, s->options.items, s->memory[round], s->heap[round]);
+                    "soak: %.0f s, %" PRIu64 " of %" PRIu64 " items, memory %.1f MiB, "
+                    "%ld allocations\n",
+                    told - began, s->round_end, s->options.items, s->memory[round],
+                    s->allocations[round]);
         }
     }
     for (unsigned i = 0; i < threads; i++) {
@@ -392,6 +378,10 @@ static bool judge(const soak *s, double seconds, double processor, double refere
     }
     if (messages > 0) {
         is_good = soak_complain("there were messages");
+    }
+    long more = s->allocations[ROUND_COUNT - 1] - s->allocations[WARM_UP - 1];
+    if (more > 0) {
+        is_good = soak_complain("%ld more allocations than after the warm-up", more);
     }
     if (judges_memory && last > 1.01 * first) {
         is_good = soak_complain("memory grew by %.2f %%", 100 * (last / first - 1));

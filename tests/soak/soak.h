@@ -73,6 +73,10 @@ bool soak_take_status(const soak_job *job, const kq_status *status, soak_data *d
 bool soak_complain(const char *format, ...);
 kq_errors soak_errors(void);
 
+// OpenCL's programs are compiled once only: compilers keep some memory each time they run.
+const kq_cache *soak_cache(void);
+void soak_cache_free(void);
+
 // --- Level 3: false where anything failed, having said what
 
 bool soak_run_buffers(kq_device *device, const soak_job *job, soak_data *data, bool is_recorded);

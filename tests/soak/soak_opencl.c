@@ -71,6 +71,7 @@ static kq_opencl_params pack_params(const opencl_engine *e)
         .lookup = lookup,
         .context = e->context,
         .device = e->device,
+        .cache = soak_cache(),
         .errors = soak_errors(),
     };
 }
