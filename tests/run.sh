@@ -79,7 +79,10 @@ build_and_test clang clang-14 '' '--suite host'
 build_and_test no-vulkan gcc '-Dvulkan=disabled' '--suite host'
 build_and_test no-opencl gcc '-Dopencl=disabled' '--suite host'
 build_and_test reference gcc '-Dvulkan=disabled -Dopencl=disabled' '--suite host'
-# Host tests, and those of lavapipe and PoCL that tests/sanitize/meson.build names. Leaks count.
+# Host tests, and those of lavapipe and PoCL that tests/sanitize/meson.build names. Leaks count, but
+# for those of a driver that lsan.supp names.
+LSAN_OPTIONS=suppressions=$PWD/tests/sanitize/lsan.supp:print_suppressions=0
+export LSAN_OPTIONS
 build_and_test sanitize gcc '-Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized' \
     '--suite host --suite sanitize'
 build_and_test threads gcc '-Db_sanitize=thread -Db_lundef=false --buildtype=debugoptimized' \

@@ -1,8 +1,9 @@
 #!/bin/sh
 # usage: valgrind_test.sh API_TEST RULES_TEST CONTRACT_MD KQUANT [GGUF_MATVEC MANIFEST_PLAN]
 #
-# The host code of the reference, of the command and of the samples' readers under valgrind: no byte is read that nobody wrote, none past its
-# end, none is lost. Run where no loader finds a driver, for drivers lose some of their own.
+# The host code of the reference, of the command and of the samples' readers under valgrind: no byte
+# is read that nobody wrote, none past its end, none is lost. Run where no loader finds a driver, for
+# drivers lose some of their own.
 set -eu
 
 command -v valgrind >/dev/null || { echo "valgrind_test: no valgrind"; exit 77; }
