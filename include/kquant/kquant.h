@@ -45,7 +45,7 @@ typedef enum kq_result {
     KQ_ERROR_DOMAIN,       // a block holds a value that has no record; all other records are right
     KQ_ERROR_UNSUPPORTED,  // beyond a limit of the device or the library
     KQ_ERROR_NO_DEVICE,    // no loader, no driver, or no device of that name
-    KQ_ERROR_MEMORY,       // out of host or device memory
+    KQ_ERROR_MEMORY,       // out of host or device memory; outputs are not to be used
     KQ_ERROR_DRIVER,       // any other failure in the driver; outputs are not to be used
 } kq_result;
 KQ_API const char *kq_result_name(kq_result result);  // "KQ_OK", "KQ_ERROR_ARGUMENT", ...; "KQ_?" for any other number
@@ -202,7 +202,7 @@ typedef struct kq_quantized_dot_args {
 } kq_quantized_dot_args;
 
 // These block until records or results are written. A bad block's record has ds = 0x7FC00000 and zeros; with G = 0
-// results are +0. Errors: ARGUMENT, UNSUPPORTED, MEMORY, DRIVER, also where a record was not written; quantize: DOMAIN.
+// results are +0. Errors: ARGUMENT, UNSUPPORTED, MEMORY, DRIVER, also for an output not written; quantize: DOMAIN.
 KQ_API kq_result kq_quantize(kq_device *device, const kq_quantize_args *args);
 KQ_API kq_result kq_quantized_dot(kq_device *device, const kq_quantized_dot_args *args);
 
