@@ -1,64 +1,10 @@
 // OpenCL devices: a context, an in-order queue and a pack of level 2 each.
-#include "opencl_functions.h"
-
-#include "device.h"
-#include "plan.h"
+#include "device_opencl.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-// clang-format off
-#define OPENCL_DEVICE_FUNCTIONS(f)                                                                 \
-    f(clGetPlatformIDs)                                                                            \
-    f(clGetPlatformInfo)                                                                           \
-    f(clGetDeviceIDs)                                                                              \
-    f(clGetDeviceInfo)                                                                             \
-    f(clCreateContext)                                                                             \
-    f(clReleaseContext)                                                                            \
-    f(clCreateCommandQueue)                                                                        \
-    f(clReleaseCommandQueue)                                                                       \
-    f(clCreateBuffer)                                                                              \
-    f(clReleaseMemObject)                                                                          \
-    f(clEnqueueReadBuffer)                                                                         \
-    f(clEnqueueWriteBuffer)                                                                        \
-    f(clEnqueueCopyBuffer)                                                                         \
-    f(clFinish)                                                                                    \
-    f(clGetEventInfo)                                                                              \
-    f(clGetEventProfilingInfo)                                                                     \
-    f(clEnqueueMarkerWithWaitList)                                                                 \
-    f(clReleaseEvent)
-// clang-format on
-
-typedef struct opencl_functions {
-    OPENCL_DEVICE_FUNCTIONS(KQ_CL_MEMBER)
-} opencl_functions;
-
-typedef struct opencl_device {
-    opencl_functions cl;
-    cl_platform_id platform;
-    cl_device_id id;
-    cl_context context;
-    cl_command_queue queue;
-    kq_lookup lookup;
-    const kq_cache *cache;
-    kq_opencl *packs[KQ_OP_SELF_TEST + 1];  // by what they were made for: need_pack
-} opencl_device;
-
-typedef struct opencl_item {
-    const kq_operation *operation;
-    const kq_piece *piece;
-} opencl_item;
-
-typedef struct opencl_work {
-    bool is_kept;
-    cl_mem status;
-    cl_mem scratch;  // grows, unless the work is kept
-    uint64_t scratch_bytes;
-    cl_mem stage;  // made when first needed
-    opencl_item items[];
-} opencl_work;
 
 // Of which a segment of a buffer is a multiple.
 enum { OPENCL_SEGMENT_UNIT = 4096 };
@@ -70,7 +16,7 @@ typedef struct entry {
     cl_device_id device;
 } entry;
 
-static bool find_opencl_functions(opencl_functions *cl, const kq_lookup *lookup)
+static bool find_opencl_functions(kq_opencl_functions *cl, const kq_lookup *lookup)
 {
     bool found = lookup->fn != NULL;
 #define FIND(name) found = found && KQ_CL_FIND(cl, lookup, name) != NULL;
@@ -80,8 +26,8 @@ static bool find_opencl_functions(opencl_functions *cl, const kq_lookup *lookup)
 }
 
 // Appends a platform's devices; one that has none, or fails, adds none.
-static kq_result add_devices(const opencl_functions *cl, cl_platform_id platform, entry **entries,
-                             uint32_t *count)
+static kq_result add_devices(const kq_opencl_functions *cl, cl_platform_id platform,
+                             entry **entries, uint32_t *count)
 {
     cl_uint added = 0;
     kq_result result = KQ_OK;
@@ -107,7 +53,7 @@ static kq_result add_devices(const opencl_functions *cl, cl_platform_id platform
 }
 
 // All devices in the order of platforms, then of each platform's devices. *entries is to be freed.
-static kq_result find_devices(const opencl_functions *cl, entry **entries, uint32_t *count)
+static kq_result find_devices(const kq_opencl_functions *cl, entry **entries, uint32_t *count)
 {
     cl_uint platform_count = 0;
     kq_result result = KQ_OK;
@@ -129,7 +75,7 @@ static kq_result find_devices(const opencl_functions *cl, entry **entries, uint3
     return result;
 }
 
-static char *platform_text(const opencl_functions *cl, cl_platform_id platform,
+static char *platform_text(const kq_opencl_functions *cl, cl_platform_id platform,
                            cl_platform_info info)
 {
     size_t bytes = 0;
@@ -156,7 +102,7 @@ static const char *trim(char *text)
     return text + strspn(text, " \t\r\n");
 }
 
-static void describe(const opencl_functions *cl, const entry *e, uint32_t index,
+static void describe(const kq_opencl_functions *cl, const entry *e, uint32_t index,
                      kq_device_info *info)
 {
     cl_device_type type = 0;
@@ -197,7 +143,7 @@ static void describe(const opencl_functions *cl, const entry *e, uint32_t index,
 static kq_result opencl_list(const kq_lookup *lookup, const kq_errors *errors,
                              kq_device_info *infos, uint32_t capacity, uint32_t *count)
 {
-    opencl_functions cl;
+    kq_opencl_functions cl;
     entry *entries;
     const kq_lookup system = kq_opencl_lookup(lookup);
     *count = 0;
@@ -217,7 +163,7 @@ static kq_result opencl_list(const kq_lookup *lookup, const kq_errors *errors,
 
 static void opencl_close(kq_device *device)
 {
-    opencl_device *d = device->self;
+    kq_opencl_device *d = device->self;
     device->self = NULL;
     if (d == NULL) {
         return;
@@ -237,7 +183,7 @@ static void opencl_close(kq_device *device)
 static kq_result opencl_create_pack(const kq_device *device, uint32_t ops, uint32_t without,
                                     kq_opencl **pack)
 {
-    const opencl_device *d = device->self;
+    const kq_opencl_device *d = device->self;
     const kq_opencl_params params = {
         .lookup = d->lookup,
         .context = d->context,
@@ -249,10 +195,9 @@ static kq_result opencl_create_pack(const kq_device *device, uint32_t ops, uint3
     return kq_opencl_create_without(&params, without, pack);
 }
 
-// The kernels of an operation, compiled when it is first asked for; those of the self-test are all.
-static kq_result opencl_need_pack(const kq_device *device, kq_op op, kq_opencl **pack)
+kq_result kq_opencl_need_pack(const kq_device *device, kq_op op, kq_opencl **pack)
 {
-    opencl_device *d = device->self;
+    kq_opencl_device *d = device->self;
     kq_op from = d->packs[KQ_OP_SELF_TEST] != NULL ? KQ_OP_SELF_TEST : op;
     uint32_t ops = op == KQ_OP_SELF_TEST ? device->ops : 1u << op;
     kq_result result = KQ_OK;
@@ -265,7 +210,7 @@ static kq_result opencl_need_pack(const kq_device *device, kq_op op, kq_opencl *
 
 static void opencl_properties(const kq_device *device, kq_property_fn *fn, void *user)
 {
-    const opencl_device *d = device->self;
+    const kq_opencl_device *d = device->self;
 #define NAMED(name)                                                                                \
  {                                                                                                 \
   name, #name                                                                                      \
@@ -315,14 +260,14 @@ static void opencl_properties(const kq_device *device, kq_property_fn *fn, void 
         }
     }
     kq_opencl *all = NULL;
-    if (opencl_need_pack(device, KQ_OP_SELF_TEST, &all) == KQ_OK) {
+    if (kq_opencl_need_pack(device, KQ_OP_SELF_TEST, &all) == KQ_OK) {
         fn(user, "program", kq_opencl_program_text(all));
     }
 }
 
-static kq_result opencl_create_memory(const kq_device *device, uint64_t bytes, cl_mem *memory)
+kq_result kq_opencl_memory_make(const kq_device *device, uint64_t bytes, cl_mem *memory)
 {
-    const opencl_device *d = device->self;
+    const kq_opencl_device *d = device->self;
     cl_int code = CL_SUCCESS;
     *memory = NULL;
     cl_mem made = d->cl.clCreateBuffer(d->context, CL_MEM_READ_WRITE, (size_t)bytes, NULL, &code);
@@ -335,7 +280,7 @@ static kq_result opencl_create_memory(const kq_device *device, uint64_t bytes, c
 
 static kq_result open_entry(kq_device *device, const entry *e, const kq_lookup *lookup)
 {
-    opencl_device *d = device->self;
+    kq_opencl_device *d = device->self;
     d->platform = e->platform;
     d->id = e->device;
     cl_int code = CL_SUCCESS;
@@ -387,7 +332,7 @@ static kq_result opencl_open(kq_device *device, uint32_t index, const kq_device_
     entry *entries = NULL;
     uint32_t count = 0;
     kq_result result;
-    opencl_device *d = calloc(1, sizeof *d);
+    kq_opencl_device *d = calloc(1, sizeof *d);
     device->self = d;
     if (d == NULL) {
         return kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for a device");
@@ -425,15 +370,43 @@ fail:
 static kq_result opencl_memory_create(kq_device *device, uint64_t bytes, void **memory)
 {
     cl_mem made = NULL;
-    kq_result result = opencl_create_memory(device, bytes, &made);
+    kq_result result = kq_opencl_memory_make(device, bytes, &made);
     *memory = made;
     return result;
 }
 
 static void opencl_memory_destroy(kq_device *device, void *memory)
 {
-    const opencl_device *d = device->self;
+    const kq_opencl_device *d = device->self;
     d->cl.clReleaseMemObject(memory);
+}
+
+kq_result kq_opencl_read(const kq_device *device, cl_mem memory, uint64_t offset, void *data,
+                         uint64_t bytes)
+{
+    const kq_opencl_device *d = device->self;
+    cl_int code = d->cl.clEnqueueReadBuffer(d->queue, memory, CL_TRUE, (size_t)offset,
+                                            (size_t)bytes, data, 0, NULL, NULL);
+    return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueReadBuffer", code);
+}
+
+kq_result kq_opencl_write(const kq_device *device, cl_mem memory, uint64_t offset, const void *data,
+                          uint64_t bytes, bool is_blocking)
+{
+    const kq_opencl_device *d = device->self;
+    cl_int code = d->cl.clEnqueueWriteBuffer(d->queue, memory, is_blocking ? CL_TRUE : CL_FALSE,
+                                             (size_t)offset, (size_t)bytes, data, 0, NULL, NULL);
+    return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueWriteBuffer", code);
+}
+
+// The last byte shows whether a copy was made: another one is there before.
+
+static kq_result judge_copy(const kq_device *device, const char *call, unsigned char got,
+                            unsigned char wanted)
+{
+    return got == wanted ? KQ_OK
+                         : kq_fail(&device->errors, KQ_ERROR_DRIVER,
+                                   "%s gave CL_SUCCESS, but copied nothing", call);
 }
 
 // Copies block: a queue in order begins with one only when the kernels before it are done, so that
@@ -441,122 +414,33 @@ static void opencl_memory_destroy(kq_device *device, void *memory)
 static kq_result opencl_upload(kq_device *device, void *memory, uint64_t offset, const void *data,
                                uint64_t bytes)
 {
-    const opencl_device *d = device->self;
-    cl_int code = d->cl.clEnqueueWriteBuffer(d->queue, memory, CL_TRUE, (size_t)offset,
-                                             (size_t)bytes, data, 0, NULL, NULL);
-    return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueWriteBuffer", code);
+    static const unsigned char others[] = {0x00, 0xFF};
+    const uint64_t at = offset + bytes - 1;
+    const unsigned char last = ((const unsigned char *)data)[bytes - 1];
+    const unsigned char *other = &others[last == 0x00];
+    unsigned char got = *other;
+    kq_result result = kq_opencl_write(device, memory, at, other, 1, false);
+    result = result != KQ_OK ? result : kq_opencl_write(device, memory, offset, data, bytes, true);
+    result = result != KQ_OK ? result : kq_opencl_read(device, memory, at, &got, 1);
+    return result != KQ_OK ? result : judge_copy(device, "clEnqueueWriteBuffer", got, last);
 }
 
 static kq_result opencl_download(kq_device *device, void *memory, uint64_t offset, void *data,
                                  uint64_t bytes)
 {
-    const opencl_device *d = device->self;
-    cl_int code = d->cl.clEnqueueReadBuffer(d->queue, memory, CL_TRUE, (size_t)offset,
-                                            (size_t)bytes, data, 0, NULL, NULL);
-    return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueReadBuffer", code);
+    unsigned char *last = (unsigned char *)data + bytes - 1;
+    unsigned char wanted = 0;
+    kq_result result = kq_opencl_read(device, memory, offset + bytes - 1, &wanted, 1);
+    *last = (unsigned char)~wanted;
+    result = result != KQ_OK ? result : kq_opencl_read(device, memory, offset, data, bytes);
+    return result != KQ_OK ? result : judge_copy(device, "clEnqueueReadBuffer", *last, wanted);
 }
 
-// --- Work
+// --- Other commands
 
-static void opencl_work_destroy(kq_device *device, void *work)
+kq_result kq_opencl_finish(const kq_device *device, cl_event event, kq_result so_far)
 {
-    const opencl_device *d = device->self;
-    opencl_work *w = work;
-    if (w == NULL) {
-        return;
-    }
-    cl_mem memory[] = {w->status, w->scratch, w->stage};
-    for (size_t i = 0; i < sizeof memory / sizeof memory[0]; i++) {
-        if (memory[i] != NULL) {
-            d->cl.clReleaseMemObject(memory[i]);
-        }
-    }
-    free(w);
-}
-
-static kq_result opencl_need_scratch(kq_device *device, uint64_t bytes, opencl_work *w)
-{
-    const opencl_device *d = device->self;
-    cl_mem memory = NULL;
-    if (bytes <= w->scratch_bytes) {
-        return KQ_OK;
-    }
-    // The old one goes first, so that both need not fit at once.
-    if (w->scratch != NULL) {
-        d->cl.clReleaseMemObject(w->scratch);
-    }
-    w->scratch = NULL;
-    w->scratch_bytes = 0;
-    kq_result result = opencl_create_memory(device, bytes, &memory);
-    if (result == KQ_OK) {
-        w->scratch = memory;
-        w->scratch_bytes = bytes;
-    }
-    return result;
-}
-
-static kq_result opencl_work_create(kq_device *device, bool is_kept, uint32_t count,
-                                    uint64_t scratch_bytes, void **work)
-{
-    opencl_work *w = calloc(1, sizeof *w + (size_t)count * sizeof w->items[0]);
-    *work = NULL;
-    if (w == NULL) {
-        return kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for work");
-    }
-    w->is_kept = is_kept;
-    kq_result result = opencl_create_memory(device, sizeof(kq_status), &w->status);
-    result = result != KQ_OK ? result : opencl_need_scratch(device, scratch_bytes, w);
-    if (result != KQ_OK) {
-        opencl_work_destroy(device, w);
-        return result;
-    }
-    *work = w;
-    return KQ_OK;
-}
-
-static kq_result opencl_record(kq_device *device, void *work, uint32_t index,
-                               const kq_operation *operation, const kq_piece *piece)
-{
-    opencl_work *w = work;
-    bool is_staged = piece->is_staged[0] || piece->is_staged[1] || piece->is_staged[2];
-    kq_result result = KQ_OK;
-    w->items[index] = (opencl_item){operation, piece};
-    if (is_staged && w->stage == NULL) {
-        result = opencl_create_memory(device, KQ_BINDING_COUNT * device->capacity.stage_bytes,
-                                      &w->stage);
-    }
-    return result != KQ_OK ? result : opencl_need_scratch(device, piece->needs.scratch_bytes, w);
-}
-
-// Copies the runs of a staged operand, in order after all that was enqueued.
-static kq_result opencl_copy_runs(const kq_device *device, const opencl_work *w,
-                                  const opencl_item *item, int role, bool is_input)
-{
-    const opencl_device *d = device->self;
-    const kq_buffer *buffer = kq_operand_buffer(item->operation, role);
-    cl_int code = CL_SUCCESS;
-    for (uint32_t i = 0; i < kq_piece_run_count(item->piece, role); i++) {
-        kq_run run = kq_piece_run(item->piece, role, i);
-        for (uint64_t done = 0; done < run.bytes && code == CL_SUCCESS;) {
-            kq_segment_run part = kq_buffer_run(buffer, run.at + done, run.bytes - done);
-            size_t stage = (size_t)(run.stage + done);
-            size_t bytes = (size_t)part.bytes;
-            code = is_input
-                       ? d->cl.clEnqueueCopyBuffer(d->queue, part.memory, w->stage,
-                                                   (size_t)part.offset, stage, bytes, 0, NULL, NULL)
-                       : d->cl.clEnqueueCopyBuffer(d->queue, w->stage, part.memory, stage,
-                                                   (size_t)part.offset, bytes, 0, NULL, NULL);
-            done += part.bytes;
-        }
-    }
-    return code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueCopyBuffer", code);
-}
-
-// Waits for all work; event is the kernels' last, or NULL. A driver may end a command with an error
-// and yet finish well. `so_far` goes before what is found here.
-static kq_result opencl_finish(const kq_device *device, cl_event event, kq_result so_far)
-{
-    const opencl_device *d = device->self;
+    const kq_opencl_device *d = device->self;
     cl_int status = CL_COMPLETE;
     const char *call = "clFinish";
     cl_int code = d->cl.clFinish(d->queue);
@@ -574,139 +458,11 @@ static kq_result opencl_finish(const kq_device *device, cl_event event, kq_resul
     return status >= 0 ? KQ_OK : kq_cl_fail(&device->errors, "a kernel's execution", status);
 }
 
-static kq_opencl_view opencl_view_of(const opencl_work *w, const opencl_item *item, int role)
-{
-    return (kq_opencl_view){kq_piece_memory(item->operation, item->piece, role, w->stage),
-                            kq_piece_view(item->piece, role)};
-}
-
-static kq_result enqueue_quantize(const kq_device *device, const opencl_work *w,
-                                  const opencl_item *item, const kq_status *status, cl_event *event)
-{
-    const opencl_device *d = device->self;
-    const kq_opencl_quantize op = {
-        .format = item->operation->format,
-        .values = opencl_view_of(w, item, KQ_VALUES),
-        .records = opencl_view_of(w, item, KQ_RECORDS),
-        .status = {.buffer = w->status},
-    };
-    kq_opencl *pack = NULL;
-    kq_result result = opencl_need_pack(device, KQ_OP_QUANTIZE, &pack);
-    result = result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_VALUES, true);
-    if (result == KQ_OK) {
-        cl_int code = d->cl.clEnqueueWriteBuffer(d->queue, w->status, CL_TRUE, 0, sizeof *status,
-                                                 status, 0, NULL, NULL);
-        result =
-            code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueWriteBuffer", code);
-    }
-    if (result == KQ_OK) {
-        result = kq_opencl_quantize_enqueue(pack, &op, d->queue, 0, NULL, event);
-    }
-    return result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_RECORDS, false);
-}
-
-static kq_result enqueue_dot(const kq_device *device, const opencl_work *w, const opencl_item *item,
-                             cl_event *event)
-{
-    const opencl_device *d = device->self;
-    const kq_piece *piece = item->piece;
-    const kq_operation *operation = item->operation;
-    const kq_repeat repeat = kq_piece_repeat(piece);
-    const kq_opencl_quantized_dot op = {
-        .lhs_format = operation->lhs_format,
-        .rhs_format = operation->rhs_format,
-        .acc = operation->acc,
-        .order = operation->order,
-        .lhs = opencl_view_of(w, item, KQ_LHS),
-        .rhs = opencl_view_of(w, item, KQ_RHS),
-        .result = {kq_piece_memory(operation, piece, KQ_RESULT, w->stage),
-                   piece->shape.extents[KQ_RESULT].offset},
-        .scratch = {.buffer = w->scratch},
-        .repeat = &repeat,
-        .part = &piece->shape.part,
-    };
-    kq_opencl *pack = NULL;
-    kq_result result = opencl_need_pack(device, KQ_OP_QUANTIZED_DOT, &pack);
-    result = result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_LHS, true);
-    result = result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_RHS, true);
-    if (result == KQ_OK) {
-        result = kq_opencl_quantized_dot_enqueue(pack, &op, d->queue, 0, NULL, event);
-    }
-    return result != KQ_OK ? result : opencl_copy_runs(device, w, item, KQ_RESULT, false);
-}
-
-static kq_result enqueue_bandwidth(const kq_device *device, const opencl_item *item,
-                                   cl_event *event)
-{
-    const opencl_device *d = device->self;
-    const kq_transfer transfer = kq_piece_transfer(item->operation, item->piece);
-    kq_opencl *pack = NULL;
-    kq_result result = opencl_need_pack(device, KQ_OP_SELF_TEST, &pack);
-    return result != KQ_OK ? result
-                           : kq_opencl_bandwidth_enqueue(
-                                 pack, kq_piece_memory(item->operation, item->piece, KQ_FROM, NULL),
-                                 kq_piece_memory(item->operation, item->piece, KQ_TO, NULL),
-                                 &transfer, d->queue, event);
-}
-
-// From the end of all that came before the kernels to the end of the last of them; 0 where the
-// driver can't tell.
-static uint64_t time_between(const opencl_device *d, cl_event before, cl_event last)
-{
-    cl_ulong begin = 0;
-    cl_ulong end = 0;
-    cl_int code =
-        d->cl.clGetEventProfilingInfo(before, CL_PROFILING_COMMAND_END, sizeof begin, &begin, NULL);
-    if (code == CL_SUCCESS) {
-        code =
-            d->cl.clGetEventProfilingInfo(last, CL_PROFILING_COMMAND_END, sizeof end, &end, NULL);
-    }
-    return code == CL_SUCCESS && end > begin ? end - begin : 0;
-}
-
-static kq_result opencl_run(kq_device *device, void *work, uint32_t index, kq_status *status,
-                            uint64_t *nanoseconds)
-{
-    const opencl_device *d = device->self;
-    const opencl_work *w = work;
-    const opencl_item *item = &w->items[index];
-    bool is_quantize = item->operation->op == KQ_OP_QUANTIZE;
-    cl_event before = NULL;
-    cl_event last = NULL;
-    *nanoseconds = 0;
-    if (w->is_kept) {
-        d->cl.clEnqueueMarkerWithWaitList(d->queue, 0, NULL, &before);
-    }
-    kq_result result = is_quantize ? enqueue_quantize(device, w, item, status, &last)
-                       : item->operation->op == KQ_OP_SELF_TEST
-                           ? enqueue_bandwidth(device, item, &last)
-                           : enqueue_dot(device, w, item, &last);
-    result = opencl_finish(device, last, result);
-    if (result == KQ_OK && is_quantize) {
-        cl_int code = d->cl.clEnqueueReadBuffer(d->queue, w->status, CL_TRUE, 0, sizeof *status,
-                                                status, 0, NULL, NULL);
-        result =
-            code == CL_SUCCESS ? KQ_OK : kq_cl_fail(&device->errors, "clEnqueueReadBuffer", code);
-    }
-    if (result == KQ_OK && before != NULL && last != NULL) {
-        *nanoseconds = time_between(d, before, last);
-    }
-    if (before != NULL) {
-        d->cl.clReleaseEvent(before);
-    }
-    if (last != NULL) {
-        d->cl.clReleaseEvent(last);
-    }
-    return result;
-}
-
-// --- Other commands
-
 // Of an event's command, which it releases.
 static kq_result finish_own(const kq_device *device, cl_event event, kq_result so_far)
 {
-    const opencl_device *d = device->self;
-    kq_result result = opencl_finish(device, event, so_far);
+    const kq_opencl_device *d = device->self;
+    kq_result result = kq_opencl_finish(device, event, so_far);
     if (event != NULL) {
         d->cl.clReleaseEvent(event);
     }
@@ -715,10 +471,10 @@ static kq_result finish_own(const kq_device *device, cl_event event, kq_result s
 
 static kq_result opencl_primitives(kq_device *device, void *memory, uint32_t count)
 {
-    const opencl_device *d = device->self;
+    const kq_opencl_device *d = device->self;
     cl_event event = NULL;
     kq_opencl *pack = NULL;
-    kq_result result = opencl_need_pack(device, KQ_OP_SELF_TEST, &pack);
+    kq_result result = kq_opencl_need_pack(device, KQ_OP_SELF_TEST, &pack);
     if (result == KQ_OK) {
         result = kq_opencl_primitives_enqueue(pack, memory, count, d->queue, &event);
     }
@@ -727,11 +483,11 @@ static kq_result opencl_primitives(kq_device *device, void *memory, uint32_t cou
 
 static kq_result opencl_self_test(kq_device *device, void *memory)
 {
-    const opencl_device *d = device->self;
+    const kq_opencl_device *d = device->self;
     const kq_opencl_range range = {.buffer = memory};
     cl_event event = NULL;
     kq_opencl *pack = NULL;
-    kq_result result = opencl_need_pack(device, KQ_OP_SELF_TEST, &pack);
+    kq_result result = kq_opencl_need_pack(device, KQ_OP_SELF_TEST, &pack);
     if (result == KQ_OK) {
         result = kq_opencl_self_test_enqueue(pack, &range, d->queue, 0, NULL, &event);
     }
@@ -749,10 +505,10 @@ const kq_backend kq_opencl_backend = {
     .memory_destroy = opencl_memory_destroy,
     .upload = opencl_upload,
     .download = opencl_download,
-    .work_create = opencl_work_create,
-    .work_destroy = opencl_work_destroy,
-    .record = opencl_record,
-    .run = opencl_run,
+    .work_create = kq_opencl_work_create,
+    .work_destroy = kq_opencl_work_destroy,
+    .record = kq_opencl_work_record,
+    .run = kq_opencl_work_run,
     .primitives = opencl_primitives,
     .self_test = opencl_self_test,
 };

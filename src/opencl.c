@@ -379,24 +379,29 @@ typedef struct chain {
     cl_event last;  // NULL before that
 } chain;
 
-// The event of the plan's last step goes to `event`, if that is not NULL; else the chain goes on.
-static kq_result enqueue_plan(const kq_opencl *pack, const opencl_job *j, const kq_plan *plan,
-                              chain *c, bool ends, cl_event *event)
+// Steps [first, end) of the plan. The event of the last of them goes to `event`, if that is not
+// NULL; else the chain goes on.
+static kq_result enqueue_steps(const kq_opencl *pack, const opencl_job *j, const kq_plan *plan,
+                               uint32_t first, uint32_t end, chain *c, bool ends, cl_event *event)
 {
     kq_result result = KQ_OK;
-    uint32_t count = (uint32_t)plan->needs.dispatch_count;
-    for (uint32_t i = 0; i < count && result == KQ_OK; i++) {
+    for (uint32_t i = first; i < end && result == KQ_OK; i++) {
         cl_event next = NULL;
         bool is_first = c->last == NULL;
-        result =
-            enqueue_step(pack, j, plan, i, c->queue, is_first ? c->wait_count : 1,
-                         is_first ? c->waits : &c->last, ends && i + 1 == count ? event : &next);
+        result = enqueue_step(pack, j, plan, i, c->queue, is_first ? c->wait_count : 1,
+                              is_first ? c->waits : &c->last, ends && i + 1 == end ? event : &next);
         if (c->last != NULL) {
             pack->clReleaseEvent(c->last);
         }
         c->last = next;
     }
     return result;
+}
+
+static kq_result enqueue_plan(const kq_opencl *pack, const opencl_job *j, const kq_plan *plan,
+                              chain *c, bool ends, cl_event *event)
+{
+    return enqueue_steps(pack, j, plan, 0, (uint32_t)plan->needs.dispatch_count, c, ends, event);
 }
 
 static kq_result enqueue(const kq_opencl *pack, const opencl_job *j, cl_command_queue queue,
@@ -462,6 +467,42 @@ kq_result kq_opencl_self_test_enqueue(const kq_opencl *pack, const kq_opencl_ran
     chain c = {queue, wait_count, waits, NULL};
     for (unsigned i = 0; i < KQ_SELF_TEST_PLANS && result == KQ_OK; i++) {
         result = enqueue_plan(pack, &j, &plans[i], &c, i + 1 == KQ_SELF_TEST_PLANS, event);
+    }
+    return result;
+}
+
+// The plan of a dot, if it fits.
+static kq_result plan_dot(const kq_opencl *pack, const kq_opencl_quantized_dot *op, opencl_job *j,
+                          kq_plan *plan)
+{
+    kq_result result = read_dot(pack, op, true, j);
+    result = result != KQ_OK
+                 ? result
+                 : kq_plan_make(&j->operation, true, &pack->limits, &pack->errors, plan);
+    return result != KQ_OK ? result : kq_plan_fit(plan, &pack->errors);
+}
+
+kq_result kq_opencl_dot_steps_enqueue(const kq_opencl *pack, const kq_opencl_quantized_dot *op,
+                                      uint32_t first, uint32_t count, cl_command_queue queue,
+                                      cl_event *event)
+{
+    opencl_job j;
+    kq_plan plan;
+    chain c = {.queue = queue};
+    kq_result result = plan_dot(pack, op, &j, &plan);
+    return result != KQ_OK ? result
+                           : enqueue_steps(pack, &j, &plan, first, first + count, &c, true, event);
+}
+
+kq_result kq_opencl_dot_written(const kq_opencl *pack, const kq_opencl_quantized_dot *op,
+                                uint32_t index, uint32_t *count, kq_written *written)
+{
+    opencl_job j;
+    kq_plan plan;
+    kq_result result = plan_dot(pack, op, &j, &plan);
+    if (result == KQ_OK) {
+        *count = (uint32_t)plan.needs.dispatch_count;
+        *written = kq_plan_written(&plan, index);
     }
     return result;
 }

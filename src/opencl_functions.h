@@ -34,7 +34,17 @@ const char *kq_opencl_program_text(const kq_opencl *pack);
 kq_result kq_opencl_primitives_enqueue(const kq_opencl *pack, cl_mem buffer, uint32_t count,
                                        cl_command_queue queue, cl_event *event);
 
-// The same of a transfer between two buffers.
+// A dot on a queue in order, some of its dispatches at a time: `count` of them from `first` on.
+kq_result kq_opencl_dot_steps_enqueue(const kq_opencl *pack, const kq_opencl_quantized_dot *op,
+                                      uint32_t first, uint32_t count, cl_command_queue queue,
+                                      cl_event *event);
+
+// How many dispatches the dot has, and a word that the index-th of them writes: of op's result or
+// scratch.
+kq_result kq_opencl_dot_written(const kq_opencl *pack, const kq_opencl_quantized_dot *op,
+                                uint32_t index, uint32_t *count, kq_written *written);
+
+// A transfer between two buffers.
 kq_result kq_opencl_bandwidth_enqueue(const kq_opencl *pack, cl_mem from, cl_mem to,
                                       const kq_transfer *transfer, cl_command_queue queue,
                                       cl_event *event);

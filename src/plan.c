@@ -604,6 +604,25 @@ static uint64_t choose_quantize(const kq_plan *plan, kq_step *step)
     return ceil_div(plan->quantize.G, blocks);
 }
 
+kq_written kq_plan_written(const kq_plan *plan, uint32_t index)
+{
+    const kq_step step = kq_plan_step(plan, index);
+    kq_dot_params p;
+    memcpy(&p, step.params, sizeof p);
+    bool is_sequential = step.kernel == KQ_KERNEL_DOT_SEQUENTIAL;
+    bool is_fold = is_sequential || step.kernel == KQ_KERNEL_DOT_PAIRWISE;
+    if (step.kernel == KQ_KERNEL_DOT_CPU || (is_fold && p.ends != 0)) {
+        return (kq_written){KQ_RESULT, plan->ranges[KQ_RESULT].offset + p.result_offset, false};
+    }
+    // The last term, for what a pass of the fold leaves may go over the first.
+    uint64_t word = is_fold ? p.to_at : p.to_at + (uint64_t)p.G * p.dots - 1;
+    return (kq_written){
+        .role = KQ_SCRATCH,
+        .offset = plan->ranges[KQ_SCRATCH].offset + 4 * word,
+        .is_read = is_fold && (is_sequential ? p.resumes != 0 : p.to_at == p.from_at),
+    };
+}
+
 kq_step kq_plan_step(const kq_plan *plan, uint32_t index)
 {
     kq_step step = {0};

@@ -12,7 +12,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "opencl_faults.h"
 #include "opencl_own.h"
+#include "own_work.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,37 +36,11 @@ static void lists_no_device_without_a_loader(void **state)
     }
 }
 
-static struct {
-    const char *call;  // NULL: any
-    unsigned number;   // of that call, from 1; 0: every one
-    cl_int code;
-    unsigned seen;
-    char failed[64];  // the call that failed, or ""
-} fault;
-
-static cl_int inject(void *user, const char *call, unsigned number)
-{
-    (void)user;
-    (void)number;
-    if (fault.call != NULL && strcmp(fault.call, call) != 0) {
-        return CL_SUCCESS;
-    }
-    fault.seen++;
-    if (fault.number != 0 && fault.seen != fault.number) {
-        return CL_SUCCESS;
-    }
-    snprintf(fault.failed, sizeof fault.failed, "%s", call);
-    return fault.code;
-}
-
+// Of every device here, where nothing is reported but what this asks for.
 static void set_fault(const char *call, unsigned number, cl_int code)
 {
-    memset(&fault, 0, sizeof fault);
     memset(&own.report, 0, sizeof own.report);
-    fault.call = call;
-    fault.number = number;
-    fault.code = code;
-    own.wrapped.fail = code != CL_SUCCESS ? inject : NULL;
+    fault_fail(&own.wrapped, call, number, code);
 }
 
 static void a_failed_call_is_named(void **state)
@@ -74,6 +50,7 @@ static void a_failed_call_is_named(void **state)
     kq_device *opened = NULL;
     set_fault("clCreateBuffer", 1, CL_MEM_OBJECT_ALLOCATION_FAILURE);
     assert_int_equal(kq_buffer_create(own.device, 100, &buffer), KQ_ERROR_MEMORY);
+    fault_end(&own.wrapped);
     assert_null(buffer);
     assert_true(
         is_reported(KQ_ERROR_MEMORY, "clCreateBuffer gave CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)"));
@@ -85,6 +62,7 @@ static void a_failed_call_is_named(void **state)
     expect_ok("opening", open_device(0, &opened));
     const char *step = NULL;
     assert_int_equal(kq_self_test(opened, &step), KQ_ERROR_DRIVER);
+    fault_end(&own.wrapped);
     own.wrapped.build_log = NULL;
     kq_device_destroy(&opened);
     assert_null(step);
@@ -100,13 +78,12 @@ static void a_failed_call_is_named(void **state)
     kq_buffer *rhs = create_buffer(NULL, 292, 0, 0);
     kq_buffer *result = create_buffer(NULL, 4, 0, 0);
     kq_quantized_dot_args args = dot_args(KQ_ORDER_PAIRWISE, lhs, rhs, 1, result);
-    set_fault(NULL, 0, CL_SUCCESS);
     expect_ok("the first dot", kq_quantized_dot(own.device, &args));  // from here on all is there
     live = wrapped_opencl_live(&own.wrapped);
     wrapped_opencl_reset(&own.wrapped);
     set_fault("clEnqueueNDRangeKernel", 2, CL_OUT_OF_RESOURCES);
     kq_result failed = kq_quantized_dot(own.device, &args);
-    set_fault(NULL, 0, CL_SUCCESS);
+    fault_end(&own.wrapped);
     assert_int_equal(failed, KQ_ERROR_DRIVER);
     assert_int_equal(wrapped_opencl_launches(&own.wrapped, NULL), 1);
     expect_ok("the next dot", kq_quantized_dot(own.device, &args));
@@ -158,95 +135,145 @@ static void lost_work_is_an_error(void **state)
     free(q4);
 }
 
-// Opens a second device, for one operation, carries that out once, and closes it.
-static kq_result open_and_close(kq_op op)
+// --- Each call fails
+
+// A device whose reports are own.report's, but for domain errors, and programs are kept in the
+// place of `kept`.
+static void note(void *user, kq_result result, const char *reason)
 {
-    static const float values[KQ_BLOCK] = {1.0f};
-    static const unsigned char q4_k[KQ_Q4_K_BYTES];
-    unsigned char q8_k[KQ_Q8_K_BYTES] = {0};
-    float sum = 1;
-    kq_device *opened = NULL;
-    kq_result result = open_device(1u << op, &opened);
-    assert_true((opened != NULL) == (result == KQ_OK));
-    if (result == KQ_OK && op == KQ_OP_QUANTIZE) {
-        result = kq_quantize_host(opened, KQ_FORMAT_Q8_K, values, KQ_BLOCK, q8_k, NULL);
-    } else if (result == KQ_OK) {
-        result = kq_quantized_dot_host(opened, KQ_FORMAT_Q4_K, KQ_FORMAT_Q8_K, KQ_ACCUMULATOR_F32,
-                                       KQ_ORDER_SEQUENTIAL, 1, q4_k, sizeof q4_k, q8_k, sizeof q8_k,
-                                       &sum);
-        assert_true(result != KQ_OK || sum == 0);
+    if (result != KQ_ERROR_DOMAIN) {
+        const kq_errors errors = report_errors(user);
+        errors.fn(errors.user, result, reason);
     }
-    kq_device_destroy(&opened);
+}
+
+static kq_result open_noted(uint32_t ops, const kq_cache *cache, kq_device **opened)
+{
+    const kq_device_params params = {
+        .device = "opencl:0",
+        .lookup = own.lookup,
+        .ops = ops,
+        .cache = cache,
+        .errors = {note, &own.report},
+    };
+    return kq_device_create(&params, opened);
+}
+
+// Programs, so that compilers need not run each time.
+static struct {
+    char key[64];
+    void *data;
+    size_t bytes;
+} kept[32];
+
+static size_t load_kept(void *user, const char *key, void *data, size_t capacity)
+{
+    (void)user;
+    for (size_t i = 0; i < sizeof kept / sizeof *kept && kept[i].bytes > 0; i++) {
+        if (strcmp(kept[i].key, key) == 0) {
+            if (kept[i].bytes <= capacity) {
+                memcpy(data, kept[i].data, kept[i].bytes);
+            }
+            return kept[i].bytes;
+        }
+    }
+    return 0;
+}
+
+static void store_kept(void *user, const char *key, const void *data, size_t bytes)
+{
+    (void)user;
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        if (kept[i].bytes == 0 || strcmp(kept[i].key, key) == 0) {
+            free(kept[i].data);
+            kept[i].data = malloc(bytes);
+            assert_non_null(kept[i].data);
+            memcpy(kept[i].data, data, bytes);
+            kept[i].bytes = bytes;
+            snprintf(kept[i].key, sizeof kept[i].key, "%s", key);
+            return;
+        }
+    }
+    fail_msg("no room for %s", key);
+}
+
+static const kq_cache cache = {load_kept, store_kept, NULL};
+
+static void forget_kept(void)
+{
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        free(kept[i].data);
+    }
+    memset(kept, 0, sizeof kept);
+}
+
+// What is tried, with or without a fault.
+typedef struct trial {
+    const char *name;
+    kq_device *device;  // NULL: the work opens one of its own
+    const own_work *work;
+    uint32_t ops;
+    const kq_cache *cache;
+    unsigned char wanted[OWN_WORK_BYTES];
+} trial;
+
+static unsigned char output[OWN_WORK_BYTES];
+
+static kq_result run_trial(const trial *t)
+{
+    kq_device *device = t->device;
+    memset(output, POISON, sizeof output);
+    memset(&own.report, 0, sizeof own.report);
+    kq_result result = device != NULL ? KQ_OK : open_noted(t->ops, t->cache, &device);
+    assert_true((device != NULL) == (result == KQ_OK));
+    result = result != KQ_OK ? result : t->work->run(device, output);
+    if (device != t->device) {
+        kq_device_destroy(&device);
+        assert_null(device);
+    }
     return result;
 }
 
-static kq_result open_for_quantize(void)
+// What the reference gives.
+static void want(trial *t, const own_work *work)
 {
-    return open_and_close(KQ_OP_QUANTIZE);
+    const kq_device_params params = {.device = "reference"};
+    kq_device *reference = NULL;
+    assert_int_equal(kq_device_create(&params, &reference), KQ_OK);
+    t->work = work;
+    memset(t->wanted, POISON, sizeof t->wanted);
+    assert_int_equal(work->run(reference, t->wanted), KQ_OK);
+    kq_device_destroy(&reference);
 }
 
-static kq_result open_for_dot(void)
+static bool is_wanted(const trial *t)
 {
-    return open_and_close(KQ_OP_QUANTIZED_DOT);
+    return memcmp(output, t->wanted, sizeof output) == 0;
 }
 
-// Buffers, one quantize and one dot, whose result is known, and the self-test. KQ_OK, or the first
-// result that isn't.
-static kq_result use_buffers(void)
+// The device is as good as before.
+static bool works_again(const trial *t, const char *after)
 {
-    static const uint64_t sizes[4] = {1024, 292, 144, 4};
-    unsigned char values[1024] = {0, 0, 0xFE, 0x42};  // 127
-    unsigned char q4[144] = {0, 0x3C};                // d = 1
-    unsigned char bytes[4];
-    kq_buffer *buffers[4] = {NULL, NULL, NULL, NULL};
-    kq_recording *recording = NULL;
-    q4[4] = 3;   // sc[0]
-    q4[16] = 5;  // q[0]; ds is -1, so the dot is -1 * (3 * 5 * -127)
-    kq_result result = KQ_OK;
-    for (unsigned i = 0; i < 4 && result == KQ_OK; i++) {
-        result = kq_buffer_create(own.device, sizes[i], &buffers[i]);
+    kq_result result = run_trial(t);
+    if (result != KQ_OK || !is_wanted(t) || own.report.count != 0) {
+        print_error("%s, after %s: %s: %s%s\n", t->name, after, kq_result_name(result),
+                    own.report.reason, result == KQ_OK ? "wrong bytes" : "");
+        return false;
     }
-    result = result != KQ_OK ? result : kq_buffer_upload(buffers[0], 0, values, sizeof values);
-    result = result != KQ_OK ? result : kq_buffer_upload(buffers[2], 0, q4, sizeof q4);
-    if (result == KQ_OK) {
-        kq_quantize_args args = {
-            .format = KQ_FORMAT_Q8_K,
-            .values = {buffers[0], {.G = 1}},
-            .records = {buffers[1], {.G = 1}},
-        };
-        result = kq_quantize(own.device, &args);
-    }
-    if (result == KQ_OK) {
-        kq_quantized_dot_args args = dot_args(0, buffers[2], buffers[1], 1, buffers[3]);
-        result = kq_quantized_dot(own.device, &args);
-        result = result != KQ_OK ? result : kq_quantized_dot_record(own.device, &args, &recording);
-    }
-    for (int run = 0; run < 2; run++) {
-        result = result != KQ_OK ? result : kq_recording_run(recording, NULL);
-    }
-    kq_recording_destroy(&recording);
-    result = result != KQ_OK ? result : kq_buffer_download(buffers[3], 0, bytes, 4);
-    if (result == KQ_OK) {
-        const float wanted = 1905.0f;
-        assert_memory_equal(bytes, &wanted, 4);
-    }
-    const char *step = NULL;
-    result = result != KQ_OK ? result : kq_self_test(own.device, &step);
-    assert_null(step);
-    for (unsigned i = 0; i < 4; i++) {
-        kq_buffer_destroy(&buffers[i]);
-    }
-    return result;
+    return true;
 }
 
 // Where the library can do without an answer, or tries something else.
-static bool is_dispensable(const char *call)
+static bool is_dispensable(const trial *t, const char *call)
 {
-    static const char *const calls[] = {"clEnqueueMarkerWithWaitList", "clGetEventProfilingInfo",
-                                        "clGetPlatformInfo",           "clGetDeviceInfo",
-                                        "clGetProgramBuildInfo",       "clBuildProgram",
-                                        "clCreateProgramWithSource",   "clCreateProgramWithIL"};
-    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+    static const char *const calls[] = {
+        "clEnqueueMarkerWithWaitList", "clGetEventProfilingInfo", "clGetPlatformInfo",
+        "clGetDeviceInfo", "clGetProgramBuildInfo", "clGetProgramInfo",
+        // From here on: of programs, which there is another way to.
+        "clBuildProgram", "clCreateProgramWithSource", "clCreateProgramWithIL",
+        "clCreateProgramWithBinary", "clCreateKernel", "clGetKernelWorkGroupInfo"};
+    size_t count = sizeof calls / sizeof *calls - (t->device != NULL ? 6 : 0);
+    for (size_t i = 0; i < count; i++) {
         if (strcmp(call, calls[i]) == 0) {
             return true;
         }
@@ -254,61 +281,194 @@ static bool is_dispensable(const char *call)
     return strncmp(call, "clRelease", 9) == 0;
 }
 
-// Runs use() with its first call failing, then its second, and so on: each time an error of the
-// right kind that names the call, or none where the call is dispensable; and nothing is left
-// behind.
-static void fail_each_call(const char *what, kq_result (*use)(void), cl_int code,
-                           const char *code_name, kq_result wanted)
+static bool is_listing(const char *call)
 {
-    unsigned wrong = 0;
+    return strcmp(call, "clGetPlatformIDs") == 0 || strcmp(call, "clGetDeviceIDs") == 0;
+}
+
+typedef struct tally {
+    unsigned survived, all;
+} tally;
+
+// Whether the result is right, with the bytes of it, and nothing is left.
+static bool judge(const trial *t, const fault *f, unsigned number, kq_result result, int live)
+{
+    bool is_right = result == fault_result(f) && fault_is_named(f, &own.report);
+    is_right = is_right || (result == KQ_OK && is_dispensable(t, f->failed) && is_wanted(t));
+    is_right = is_right || (is_listing(f->failed) && result == KQ_ERROR_NO_DEVICE);
+    int left = wrapped_opencl_live(&own.wrapped) - live;
+    if (!is_right || own.report.count != (result != KQ_OK) || left != 0) {
+        print_error("%s, call %u, %s, gives %d: %s, %u errors, \"%s\", %d objects left%s\n",
+                    t->name, number, f->failed, (int)f->code, kq_result_name(result),
+                    own.report.count, own.report.reason, left,
+                    result == KQ_OK && !is_wanted(t) ? ", wrong bytes" : "");
+        return false;
+    }
+    return true;
+}
+
+// How often each call has failed first.
+typedef struct turns {
+    char names[32][64];
+    unsigned counts[32];
+} turns;
+
+static unsigned take_turn(turns *all, const char *name)
+{
+    for (size_t i = 0; i < sizeof all->counts / sizeof *all->counts; i++) {
+        if (all->counts[i] == 0) {
+            snprintf(all->names[i], sizeof all->names[i], "%s", name);
+        }
+        if (strcmp(all->names[i], name) == 0) {
+            return ++all->counts[i];
+        }
+    }
+    fail_msg("no room for %s", name);
+    return 0;
+}
+
+// Each call in turn with each of its codes, from the fifth of one name on with two of them; after
+// each the same is done again, without a fault.
+static void fail_each_call(const trial *t, tally *sum)
+{
+    enum { WITH_ALL = 4, FEW = 2 };
+    unsigned code_count = 1;
+    const cl_int *codes = NULL;
+    turns all = {.counts = {0}};
+    if (!works_again(t, "nothing")) {
+        sum->all++;
+        return;
+    }
     for (unsigned number = 1;; number++) {
-        int live = wrapped_opencl_live(&own.wrapped);
-        set_fault(NULL, number, code);
-        kq_result result = use();
-        own.wrapped.fail = NULL;
-        if (fault.failed[0] == '\0') {
-            expect_ok("without a fault", result);
-            print_message("%s: %u calls gave %s in turn\n", what, number - 1, code_name);
-            break;
+        for (unsigned k = 0; k < code_count; k++) {
+            int live = wrapped_opencl_live(&own.wrapped);
+            fault_fail(&own.wrapped, NULL, number, k > 0 ? codes[k] : CL_OUT_OF_HOST_MEMORY);
+            kq_result result = run_trial(t);
+            const fault *f = fault_end(&own.wrapped);
+            if (f->failed[0] == '\0') {
+                return;
+            }
+            if (k == 0) {
+                codes = fault_codes(f->failed, &code_count);
+                bool is_late = take_turn(&all, f->failed) > WITH_ALL;
+                code_count = is_late && code_count > FEW ? FEW : code_count;
+            }
+            bool is_right = judge(t, f, number, result, live);
+            // A device of its own is gone.
+            is_right = is_right && (t->device == NULL || works_again(t, f->failed));
+            sum->survived += is_right;
+            sum->all++;
         }
-        bool is_listing = strcmp(fault.failed, "clGetPlatformIDs") == 0 ||
-                          strcmp(fault.failed, "clGetDeviceIDs") == 0;
-        bool is_right =
-            result == wanted && is_reported(result, fault.failed) && is_reported(result, code_name);
-        is_right = is_right || (is_dispensable(fault.failed) && result == KQ_OK);
-        is_right = is_right || (is_listing && result == KQ_ERROR_NO_DEVICE);
-        int left = wrapped_opencl_live(&own.wrapped) - live;
-        if (!is_right || own.report.count != (result != KQ_OK) || left != 0) {
-            print_error("%s, call %u, %s, gives %s: %s, %u errors, \"%s\", %d objects left\n", what,
-                        number, fault.failed, code_name, kq_result_name(result), own.report.count,
-                        own.report.reason, left);
-            wrong++;
-        }
+        code_count = 1;
     }
-    assert_int_equal(wrong, 0);
 }
 
-static void each_call_of_opening_may_fail(void **state)
-{
-    (void)state;
-    if (own.is_quick) {
-        print_message("left out: each call of opening a device fails in turn\n");
-        skip();
-    }
-    fail_each_call("opening for quantize", open_for_quantize, CL_OUT_OF_HOST_MEMORY,
-                   "CL_OUT_OF_HOST_MEMORY (-6)", KQ_ERROR_MEMORY);
-    fail_each_call("opening for dots", open_for_dot, CL_OUT_OF_RESOURCES,
-                   "CL_OUT_OF_RESOURCES (-5)", KQ_ERROR_DRIVER);
-}
-
+// Devices that stay open, on which all is compiled.
 static void each_call_of_an_operation_may_fail(void **state)
 {
     (void)state;
-    expect_ok("without a fault", use_buffers());  // so that scratch is there
-    fail_each_call("operations", use_buffers, CL_OUT_OF_HOST_MEMORY, "CL_OUT_OF_HOST_MEMORY (-6)",
-                   KQ_ERROR_MEMORY);
-    fail_each_call("operations", use_buffers, CL_OUT_OF_RESOURCES, "CL_OUT_OF_RESOURCES (-5)",
-                   KQ_ERROR_DRIVER);
+    static trial t;
+    tally sum = {0, 0};
+    for (size_t i = 0; i < own_work_count; i++) {
+        want(&t, &own_works[i]);
+        t.name = own_works[i].name;
+        own.wrapped.max_mem_alloc_size = own_works[i].is_cut ? OWN_WORK_SEGMENT : 0;
+        expect_ok("opening", open_noted(0, &cache, &t.device));
+        fail_each_call(&t, &sum);
+        kq_device_destroy(&t.device);
+    }
+    own.wrapped.max_mem_alloc_size = 0;
+    assert_true(
+        fault_summary("opencl level 3, each call of operations fails", sum.survived, sum.all));
+}
+
+// With and without a place that programs are kept in.
+static void each_call_of_opening_may_fail(void **state)
+{
+    (void)state;
+    static trial t;
+    tally sum = {0, 0};
+    static const struct {
+        const char *name, *work;
+        uint32_t ops;
+        const kq_cache *cache;
+    } openings[] = {
+        {"opening for quantize, kept", "quantize", 1u << KQ_OP_QUANTIZE, &cache},
+        {"opening for dots, kept", "dots", 1u << KQ_OP_QUANTIZED_DOT, &cache},
+        {"opening for quantize", "quantize", 1u << KQ_OP_QUANTIZE, NULL},
+    };
+    for (size_t i = 0; i < sizeof openings / sizeof *openings; i++) {
+        for (size_t k = 0; k < own_work_count; k++) {
+            if (strcmp(own_works[k].name, openings[i].work) == 0) {
+                want(&t, &own_works[k]);
+            }
+        }
+        t.name = openings[i].name;
+        t.ops = openings[i].ops;
+        t.cache = openings[i].cache;
+        fail_each_call(&t, &sum);
+    }
+    assert_true(fault_summary("opencl level 3, each call of opening fails", sum.survived, sum.all));
+}
+
+// --- Each command is lost
+
+static unsigned lose_each_command(const trial *t, cl_int status, tally *sum)
+{
+    unsigned unnoticed = 0;
+    if (!works_again(t, "nothing")) {
+        sum->all++;
+        return 0;
+    }
+    for (unsigned number = 1;; number++) {
+        int live = wrapped_opencl_live(&own.wrapped);
+        fault_lose(&own.wrapped, number, status);
+        kq_result result = run_trial(t);
+        const fault *f = fault_end(&own.wrapped);
+        if (f->failed[0] == '\0') {
+            return unnoticed;
+        }
+        // A command whose loss changes nothing may go unnoticed.
+        bool is_right = result == KQ_OK ? is_wanted(t) : result == KQ_ERROR_DRIVER;
+        int left = wrapped_opencl_live(&own.wrapped) - live;
+        if (!is_right || own.report.count != (result != KQ_OK) || left != 0) {
+            print_error("%s, command %u, %s, lost: %s, %u errors, \"%s\", %d objects left%s\n",
+                        t->name, number, f->failed, kq_result_name(result), own.report.count,
+                        own.report.reason, left,
+                        result == KQ_OK && !is_wanted(t) ? ", wrong bytes" : "");
+            is_right = false;
+        }
+        unnoticed += result == KQ_OK;
+        is_right = works_again(t, "a loss") && is_right;
+        sum->survived += is_right;
+        sum->all++;
+    }
+}
+
+// A driver that says CL_SUCCESS, and then doesn't do the work, which its event tells or not.
+static void each_command_may_be_lost(void **state)
+{
+    (void)state;
+    static trial t;
+    static const cl_int statuses[] = {0, CL_OUT_OF_RESOURCES};
+    tally sums[2] = {{0, 0}, {0, 0}};
+    for (size_t i = 0; i < own_work_count; i++) {
+        want(&t, &own_works[i]);
+        t.name = own_works[i].name;
+        own.wrapped.max_mem_alloc_size = own_works[i].is_cut ? OWN_WORK_SEGMENT : 0;
+        expect_ok("opening", open_noted(0, &cache, &t.device));
+        for (unsigned k = 0; k < 2; k++) {
+            lose_each_command(&t, statuses[k], &sums[k]);
+        }
+        kq_device_destroy(&t.device);
+    }
+    own.wrapped.max_mem_alloc_size = 0;
+    bool is_right =
+        fault_summary("opencl level 3, each command lost", sums[0].survived, sums[0].all);
+    is_right = fault_summary("opencl level 3, each command ended by an error", sums[1].survived,
+                             sums[1].all) &&
+               is_right;
+    assert_true(is_right);
 }
 
 int main(int argc, char **argv)
@@ -320,6 +480,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(lost_work_is_an_error),
         cmocka_unit_test(each_call_of_opening_may_fail),
         cmocka_unit_test(each_call_of_an_operation_may_fail),
+        cmocka_unit_test(each_command_may_be_lost),
         cmocka_unit_test(leaves_nothing_behind),
     };
     int status = own_start(argc, argv, false);
@@ -327,6 +488,7 @@ int main(int argc, char **argv)
         int failed = cmocka_run_group_tests_name("opencl_failure", tests, NULL, NULL);
         status = failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     }
+    forget_kept();
     own_free();
     return status;
 }

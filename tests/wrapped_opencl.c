@@ -42,6 +42,7 @@ struct wrapped_object {
     int references;
     bool is_translated;
     char kernel[32];
+    cl_int status;  // of an event: below 0, or the driver's
 };
 
 cl_int wrapped_begin(int call)
@@ -128,7 +129,7 @@ void wrapped_count_il(void)
 void *wrapped_give_up(cl_int code, cl_int *out)
 {
     if (out != NULL) {
-        *out = code;
+        *out = code == WRAPPED_NO_OBJECT ? CL_SUCCESS : code;
     }
     return NULL;
 }
@@ -140,6 +141,46 @@ static cl_int add_event(cl_int code, const cl_event *event)
         wrapped_add(WRAPPED_EVENT, *event, false, "");
     }
     return code;
+}
+
+// How the wrapper ended an event; 0 where it did not.
+static cl_int status_of(cl_event event)
+{
+    pthread_mutex_lock(&mutex);
+    const struct wrapped_object *object = find_object(event, WRAPPED_EVENT);
+    cl_int status = object != NULL ? object->status : 0;
+    pthread_mutex_unlock(&mutex);
+    return status;
+}
+
+// Whether a command is not to be carried out.
+static bool is_lost(int call, cl_uint wait_count, const cl_event *waits, cl_int *status)
+{
+    bool lost = false;
+    *status = 0;
+    for (cl_uint i = 0; i < wait_count && *status == 0; i++) {
+        *status = status_of(waits[i]) < 0 ? CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST : 0;
+        lost = *status < 0;
+    }
+    return lost || (wrapped_current->lose != NULL &&
+                    wrapped_current->lose(wrapped_current->lose_user, call_names[call], status));
+}
+
+// A marker in the place of a command.
+static cl_int lose_command(cl_command_queue queue, bool is_blocking, cl_int status,
+                           cl_uint wait_count, const cl_event *waits, cl_event *event)
+{
+    cl_int code =
+        add_event(wrapped_real.clEnqueueMarkerWithWaitList(queue, wait_count, waits, event), event);
+    if (code == CL_SUCCESS && event != NULL) {
+        pthread_mutex_lock(&mutex);
+        find_object(*event, WRAPPED_EVENT)->status = status;
+        pthread_mutex_unlock(&mutex);
+    }
+    if (code == CL_SUCCESS && is_blocking) {
+        code = wrapped_real.clFinish(queue);
+    }
+    return code == CL_SUCCESS && is_blocking && status < 0 ? status : code;
 }
 
 // --- What the device shows
@@ -317,9 +358,10 @@ static cl_int CL_API_CALL wrap_clGetEventInfo(cl_event event, cl_event_info info
     if (code != CL_SUCCESS) {
         return code;
     }
-    if (info == CL_EVENT_COMMAND_EXECUTION_STATUS && wrapped_current->execution_status != 0) {
-        return wrapped_answer(&wrapped_current->execution_status, sizeof(cl_int), size, value,
-                              size_ret);
+    cl_int status = wrapped_current->execution_status;
+    status = status == 0 ? status_of(event) : status;
+    if (info == CL_EVENT_COMMAND_EXECUTION_STATUS && status != 0) {
+        return wrapped_answer(&status, sizeof status, size, value, size_ret);
     }
     return wrapped_real.clGetEventInfo(event, info, size, value, size_ret);
 }
@@ -444,11 +486,14 @@ static cl_int CL_API_CALL wrap_clEnqueueNDRangeKernel(cl_command_queue queue, cl
     if (code != CL_SUCCESS) {
         return code;
     }
-    code = wrapped_current->loses_launches
-               ? wrapped_real.clEnqueueMarkerWithWaitList(queue, wait_count, waits, event)
-               : wrapped_real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset, global,
-                                                     local, wait_count, waits, event);
-    add_event(code, event);
+    cl_int status = 0;
+    bool lost = is_lost(CALL_clEnqueueNDRangeKernel, wait_count, waits, &status);
+    code = lost || wrapped_current->loses_launches
+               ? lose_command(queue, false, status, wait_count, waits, event)
+               : add_event(wrapped_real.clEnqueueNDRangeKernel(queue, kernel, dimensions, offset,
+                                                               global, local, wait_count, waits,
+                                                               event),
+                           event);
     pthread_mutex_lock(&mutex);
     if (code == CL_SUCCESS && wrapped_current->launch_count++ < WRAPPED_LAUNCH_CAPACITY) {
         wrapped_launch *launch = &wrapped_current->launches[wrapped_current->launch_count - 1];
@@ -475,7 +520,11 @@ static cl_int CL_API_CALL wrap_clEnqueueReadBuffer(cl_command_queue queue, cl_me
                                                    void *data, cl_uint wait_count,
                                                    const cl_event *waits, cl_event *event)
 {
+    cl_int status = 0;
     cl_int code = wrapped_begin(CALL_clEnqueueReadBuffer);
+    if (code == CL_SUCCESS && is_lost(CALL_clEnqueueReadBuffer, wait_count, waits, &status)) {
+        return lose_command(queue, is_blocking, status, wait_count, waits, event);
+    }
     if (code == CL_SUCCESS) {
         code = add_event(wrapped_real.clEnqueueReadBuffer(queue, buffer, is_blocking, offset, bytes,
                                                           data, wait_count, waits, event),
@@ -491,7 +540,11 @@ static cl_int CL_API_CALL wrap_clEnqueueWriteBuffer(cl_command_queue queue, cl_m
                                                     cl_uint wait_count, const cl_event *waits,
                                                     cl_event *event)
 {
+    cl_int status = 0;
     cl_int code = wrapped_begin(CALL_clEnqueueWriteBuffer);
+    if (code == CL_SUCCESS && is_lost(CALL_clEnqueueWriteBuffer, wait_count, waits, &status)) {
+        return lose_command(queue, is_blocking, status, wait_count, waits, event);
+    }
     if (code == CL_SUCCESS) {
         code = add_event(wrapped_real.clEnqueueWriteBuffer(queue, buffer, is_blocking, offset,
                                                            bytes, data, wait_count, waits, event),
@@ -506,7 +559,11 @@ static cl_int CL_API_CALL wrap_clEnqueueCopyBuffer(cl_command_queue queue, cl_me
                                                    size_t bytes, cl_uint wait_count,
                                                    const cl_event *waits, cl_event *event)
 {
+    cl_int status = 0;
     cl_int code = wrapped_begin(CALL_clEnqueueCopyBuffer);
+    if (code == CL_SUCCESS && is_lost(CALL_clEnqueueCopyBuffer, wait_count, waits, &status)) {
+        return lose_command(queue, false, status, wait_count, waits, event);
+    }
     if (code == CL_SUCCESS) {
         code = add_event(wrapped_real.clEnqueueCopyBuffer(queue, from, to, from_offset, to_offset,
                                                           bytes, wait_count, waits, event),
@@ -521,7 +578,11 @@ static cl_int CL_API_CALL wrap_clEnqueueFillBuffer(cl_command_queue queue, cl_me
                                                    size_t offset, size_t bytes, cl_uint wait_count,
                                                    const cl_event *waits, cl_event *event)
 {
+    cl_int status = 0;
     cl_int code = wrapped_begin(CALL_clEnqueueFillBuffer);
+    if (code == CL_SUCCESS && is_lost(CALL_clEnqueueFillBuffer, wait_count, waits, &status)) {
+        return lose_command(queue, false, status, wait_count, waits, event);
+    }
     return code != CL_SUCCESS
                ? code
                : add_event(wrapped_real.clEnqueueFillBuffer(queue, buffer, pattern, pattern_bytes,

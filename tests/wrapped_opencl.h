@@ -42,6 +42,9 @@ typedef struct wrapped_launch {
 
 enum { WRAPPED_CALL_CAPACITY = 48, WRAPPED_LAUNCH_CAPACITY = 64 };
 
+// An answer of `fail`: the call that should make an object says CL_SUCCESS, and makes none.
+enum { WRAPPED_NO_OBJECT = 1 };
+
 typedef struct wrapped_opencl {
     // What the device shows, and the wrapper then holds to. 0 or NULL: what the driver says.
     const char *version;
@@ -65,7 +68,13 @@ typedef struct wrapped_opencl {
     // are carried out all the same.
     cl_int (*fail)(void *user, const char *call, unsigned number);
     void *fail_user;
+    // Asked of each launch, read, write, copy and fill that the driver is to be given. True: it is
+    // not carried out, and the call says CL_SUCCESS all the same. *status, below 0, is then what
+    // its event says, which also befalls what waits for it; 0: even that says all is well.
+    bool (*lose)(void *user, const char *call, cl_int *status);
+    void *lose_user;
     const char *build_log;     // in place of the driver's
+    size_t build_log_bytes;    // 0: a string's, with its end
     const char *more_options;  // of each build, behind its own
     const char *missing_name;  // the lookup doesn't find this one
     cl_int execution_status;   // not 0: how every command ended, for those who ask

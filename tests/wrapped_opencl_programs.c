@@ -219,8 +219,9 @@ cl_int CL_API_CALL wrap_clGetProgramBuildInfo(cl_program program, cl_device_id d
         return code;
     }
     if (info == CL_PROGRAM_BUILD_LOG && wrapped_current->build_log != NULL) {
-        return wrapped_answer(wrapped_current->build_log, strlen(wrapped_current->build_log) + 1,
-                              size, value, ret);
+        size_t bytes = wrapped_current->build_log_bytes;
+        bytes = bytes == 0 ? strlen(wrapped_current->build_log) + 1 : bytes;
+        return wrapped_answer(wrapped_current->build_log, bytes, size, value, ret);
     }
     return wrapped_real.clGetProgramBuildInfo(program, device, info, size, value, ret);
 }
