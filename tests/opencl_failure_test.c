@@ -489,6 +489,6 @@ int main(int argc, char **argv)
         status = failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     forget_kept();
-    own_free();
+    own_finish();
     return status;
 }

@@ -430,6 +430,6 @@ int main(int argc, char **argv)
         int failed = cmocka_run_group_tests_name("opencl_memory", tests, NULL, NULL);
         status = failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     }
-    own_free();
+    own_finish();
     return status;
 }

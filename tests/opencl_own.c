@@ -171,7 +171,7 @@ int own_start(int argc, char **argv, bool needs_vectors)
     return EXIT_SUCCESS;
 }
 
-void own_free(void)
+void own_finish(void)
 {
     free_vectors(&own.vectors);
     wrapped_opencl_free(&own.wrapped);

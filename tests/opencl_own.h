@@ -27,7 +27,7 @@ void shows_its_driver(void **state);
 // Closes the device; nothing may be left, and no report of the driver's.
 void leaves_nothing_behind(void **state);
 
-void own_free(void);
+void own_finish(void);
 
 // Another device. ops: 0 for all.
 kq_result open_device(uint32_t ops, kq_device **opened);
