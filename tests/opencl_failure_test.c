@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "faulty_heap.h"
 #include "opencl_faults.h"
 #include "opencl_own.h"
 #include "own_work.h"
@@ -290,18 +291,38 @@ typedef struct tally {
     unsigned survived, all;
 } tally;
 
+// Objects and blocks of memory.
+typedef struct left_over {
+    int objects;
+    long blocks;
+} left_over;
+
+static left_over count_all(void)
+{
+    return (left_over){wrapped_opencl_live(&own.wrapped), heap.live};
+}
+
+static left_over count_since(left_over before)
+{
+    left_over now = count_all();
+    return (left_over){now.objects - before.objects, now.blocks - before.blocks};
+}
+
 // Whether the result is right, with the bytes of it, and nothing is left.
-static bool judge(const trial *t, const fault *f, unsigned number, kq_result result, int live)
+static bool judge(const trial *t, const fault *f, unsigned number, kq_result result,
+                  left_over before)
 {
     bool is_right = result == fault_result(f) && fault_is_named(f, &own.report);
     is_right = is_right || (result == KQ_OK && is_dispensable(t, f->failed) && is_wanted(t));
     is_right = is_right || (is_listing(f->failed) && result == KQ_ERROR_NO_DEVICE);
-    int left = wrapped_opencl_live(&own.wrapped) - live;
-    if (!is_right || own.report.count != (result != KQ_OK) || left != 0) {
-        print_error("%s, call %u, %s, gives %d: %s, %u errors, \"%s\", %d objects left%s\n",
-                    t->name, number, f->failed, (int)f->code, kq_result_name(result),
-                    own.report.count, own.report.reason, left,
-                    result == KQ_OK && !is_wanted(t) ? ", wrong bytes" : "");
+    left_over left = count_since(before);
+    if (!is_right || own.report.count != (result != KQ_OK) || left.objects != 0 ||
+        left.blocks != 0) {
+        print_error(
+            "%s, call %u, %s, gives %d: %s, %u errors, \"%s\", %d objects and %ld blocks left%s\n",
+            t->name, number, f->failed, (int)f->code, kq_result_name(result), own.report.count,
+            own.report.reason, left.objects, left.blocks,
+            result == KQ_OK && !is_wanted(t) ? ", wrong bytes" : "");
         return false;
     }
     return true;
@@ -341,7 +362,7 @@ static void fail_each_call(const trial *t, tally *sum)
     }
     for (unsigned number = 1;; number++) {
         for (unsigned k = 0; k < code_count; k++) {
-            int live = wrapped_opencl_live(&own.wrapped);
+            left_over before = count_all();
             fault_fail(&own.wrapped, NULL, number, k > 0 ? codes[k] : CL_OUT_OF_HOST_MEMORY);
             kq_result result = run_trial(t);
             const fault *f = fault_end(&own.wrapped);
@@ -353,7 +374,7 @@ static void fail_each_call(const trial *t, tally *sum)
                 bool is_late = take_turn(&all, f->failed) > WITH_ALL;
                 code_count = is_late && code_count > FEW ? FEW : code_count;
             }
-            bool is_right = judge(t, f, number, result, live);
+            bool is_right = judge(t, f, number, result, before);
             // A device of its own is gone.
             is_right = is_right && (t->device == NULL || works_again(t, f->failed));
             sum->survived += is_right;
@@ -383,62 +404,147 @@ static void each_call_of_an_operation_may_fail(void **state)
 }
 
 // With and without a place that programs are kept in.
+static const struct {
+    const char *name, *work;
+    uint32_t ops;
+    const kq_cache *cache;
+} openings[] = {
+    {"opening for quantize, kept", "quantize", 1u << KQ_OP_QUANTIZE, &cache},
+    {"opening for dots, kept", "dots", 1u << KQ_OP_QUANTIZED_DOT, &cache},
+    {"opening for quantize", "quantize", 1u << KQ_OP_QUANTIZE, NULL},
+};
+enum { OPENING_COUNT = sizeof openings / sizeof *openings };
+
+static void set_opening(trial *t, size_t i)
+{
+    for (size_t k = 0; k < own_work_count; k++) {
+        if (strcmp(own_works[k].name, openings[i].work) == 0) {
+            want(t, &own_works[k]);
+        }
+    }
+    t->name = openings[i].name;
+    t->device = NULL;
+    t->ops = openings[i].ops;
+    t->cache = openings[i].cache;
+}
+
 static void each_call_of_opening_may_fail(void **state)
 {
     (void)state;
     static trial t;
     tally sum = {0, 0};
-    static const struct {
-        const char *name, *work;
-        uint32_t ops;
-        const kq_cache *cache;
-    } openings[] = {
-        {"opening for quantize, kept", "quantize", 1u << KQ_OP_QUANTIZE, &cache},
-        {"opening for dots, kept", "dots", 1u << KQ_OP_QUANTIZED_DOT, &cache},
-        {"opening for quantize", "quantize", 1u << KQ_OP_QUANTIZE, NULL},
-    };
-    for (size_t i = 0; i < sizeof openings / sizeof *openings; i++) {
-        for (size_t k = 0; k < own_work_count; k++) {
-            if (strcmp(own_works[k].name, openings[i].work) == 0) {
-                want(&t, &own_works[k]);
-            }
-        }
-        t.name = openings[i].name;
-        t.ops = openings[i].ops;
-        t.cache = openings[i].cache;
+    for (size_t i = 0; i < OPENING_COUNT; i++) {
+        set_opening(&t, i);
         fail_each_call(&t, &sum);
     }
     assert_true(fault_summary("opencl level 3, each call of opening fails", sum.survived, sum.all));
 }
 
+// --- Each allocation fails
+
+static void fail_each_allocation(const trial *t, tally *sum)
+{
+    for (unsigned number = 1;; number++) {
+        left_over before = count_all();
+        faulty_heap_set(number);
+        kq_result result = run_trial(t);
+        bool has_failed = heap.failed > 0;
+        faulty_heap_set(0);
+        if (!has_failed) {
+            assert_int_equal(result, KQ_OK);
+            return;
+        }
+        // The cache can be done without, and names.
+        bool is_right = result == KQ_ERROR_MEMORY
+                            ? strstr(own.report.reason, "out of host memory") != NULL ||
+                                  strstr(own.report.reason, "CL_OUT_OF_HOST_MEMORY") != NULL
+                            : result == KQ_OK && t->device == NULL && is_wanted(t);
+        left_over left = count_since(before);
+        if (!is_right || own.report.count != (result != KQ_OK) || left.objects != 0 ||
+            left.blocks != 0) {
+            print_error("%s, allocation %u: %s, %u errors, \"%s\", %d objects, %ld blocks left\n",
+                        t->name, number, kq_result_name(result), own.report.count,
+                        own.report.reason, left.objects, left.blocks);
+            is_right = false;
+        }
+        is_right = is_right && works_again(t, "an allocation");
+        sum->survived += is_right;
+        sum->all++;
+    }
+}
+
+static kq_result list_all(void)
+{
+    kq_device_info infos[4];
+    uint32_t count = 4;
+    kq_result result = kq_list_devices(&own.lookup, infos, &count);
+    assert_true(result != KQ_OK || count >= 2);
+    return result;
+}
+
+static void each_allocation_may_fail(void **state)
+{
+    (void)state;
+    static trial t;
+    tally sum = {0, 0};
+    for (size_t i = 0; i < own_work_count; i++) {
+        want(&t, &own_works[i]);
+        t.name = own_works[i].name;
+        own.wrapped.max_mem_alloc_size = own_works[i].is_cut ? OWN_WORK_SEGMENT : 0;
+        expect_ok("opening", open_noted(0, &cache, &t.device));
+        if (works_again(&t, "nothing")) {
+            fail_each_allocation(&t, &sum);
+        }
+        kq_device_destroy(&t.device);
+    }
+    own.wrapped.max_mem_alloc_size = 0;
+    for (size_t i = 0; i < OPENING_COUNT; i++) {
+        set_opening(&t, i);
+        fail_each_allocation(&t, &sum);
+    }
+    // A list of devices has no other way to say why.
+    for (unsigned number = 1, failed = 1; failed > 0; number++) {
+        left_over before = count_all();
+        faulty_heap_set(number);
+        kq_result result = list_all();
+        failed = heap.failed;
+        faulty_heap_set(0);
+        left_over left = count_since(before);
+        sum.survived += failed > 0 && left.blocks == 0 && left.objects == 0 &&
+                        (result == KQ_ERROR_MEMORY || result == KQ_OK) && list_all() == KQ_OK;
+        sum.all += failed > 0;
+    }
+    assert_true(fault_summary("opencl level 3, each allocation", sum.survived, sum.all));
+}
+
 // --- Each command is lost
 
-static unsigned lose_each_command(const trial *t, cl_int status, tally *sum)
+static void lose_each_command(const trial *t, cl_int status, tally *sum)
 {
-    unsigned unnoticed = 0;
     if (!works_again(t, "nothing")) {
         sum->all++;
-        return 0;
+        return;
     }
     for (unsigned number = 1;; number++) {
-        int live = wrapped_opencl_live(&own.wrapped);
+        left_over before = count_all();
         fault_lose(&own.wrapped, number, status);
         kq_result result = run_trial(t);
         const fault *f = fault_end(&own.wrapped);
         if (f->failed[0] == '\0') {
-            return unnoticed;
+            return;
         }
         // A command whose loss changes nothing may go unnoticed.
         bool is_right = result == KQ_OK ? is_wanted(t) : result == KQ_ERROR_DRIVER;
-        int left = wrapped_opencl_live(&own.wrapped) - live;
-        if (!is_right || own.report.count != (result != KQ_OK) || left != 0) {
-            print_error("%s, command %u, %s, lost: %s, %u errors, \"%s\", %d objects left%s\n",
+        left_over left = count_since(before);
+        if (!is_right || own.report.count != (result != KQ_OK) || left.objects != 0 ||
+            left.blocks != 0) {
+            print_error("%s, command %u, %s, lost: %s, %u errors, \"%s\", %d objects and %ld "
+                        "blocks left%s\n",
                         t->name, number, f->failed, kq_result_name(result), own.report.count,
-                        own.report.reason, left,
+                        own.report.reason, left.objects, left.blocks,
                         result == KQ_OK && !is_wanted(t) ? ", wrong bytes" : "");
             is_right = false;
         }
-        unnoticed += result == KQ_OK;
         is_right = works_again(t, "a loss") && is_right;
         sum->survived += is_right;
         sum->all++;
@@ -480,6 +586,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(lost_work_is_an_error),
         cmocka_unit_test(each_call_of_opening_may_fail),
         cmocka_unit_test(each_call_of_an_operation_may_fail),
+        cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(each_command_may_be_lost),
         cmocka_unit_test(leaves_nothing_behind),
     };
