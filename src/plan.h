@@ -131,9 +131,9 @@ kq_result kq_needs_fit(const kq_needs *needs, const kq_errors *errors);
 // The same of a plan, with the argument; KQ_ERROR_ARGUMENT where only padding is missing.
 kq_result kq_plan_fit(const kq_plan *plan, const kq_errors *errors);
 
-// A word that dispatch `index` of a dot writes: of result or scratch, its first byte counted from the
-// start of the buffer. is_read: the dispatch reads it before; else what it holds before is of no
-// use.
+// A word that dispatch `index` of a dot writes: of result or scratch, its first byte counted from
+// the start of the buffer. is_read: the dispatch reads it before; else what it holds before is of
+// no use.
 typedef struct kq_written {
     int role;
     uint64_t offset;
