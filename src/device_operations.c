@@ -802,7 +802,12 @@ kq_result kq_primitives_host(kq_device *device, uint32_t *items, uint32_t count)
             result = run_items(device, buffer, bytes, first, part, ~preset);
         }
         for (size_t k = 0; k < part && result == KQ_OK && is_in_doubt; k++) {
-            if (first[ITEM_WORDS * k + 3] == preset && load_result(bytes, k) == ~preset) {
+            if (first[ITEM_WORDS * k + 3] != preset) {
+                continue;
+            }
+            // Of the second run, should the first have been lost.
+            first[ITEM_WORDS * k + 3] = load_result(bytes, k);
+            if (load_result(bytes, k) == ~preset) {
                 result = kq_fail(&device->errors, KQ_ERROR_DRIVER,
                                  "the driver reports primitive %zu as done that is not", k);
             }

@@ -227,7 +227,7 @@ static kq_result run_trial(const trial *t)
     memset(&own.report, 0, sizeof own.report);
     kq_result result = device != NULL ? KQ_OK : open_noted(t->ops, t->cache, &device);
     assert_true((device != NULL) == (result == KQ_OK));
-    result = result != KQ_OK ? result : t->work->run(device, output);
+    result = result != KQ_OK ? result : t->work->run(device, 0, output);
     if (device != t->device) {
         kq_device_destroy(&device);
         assert_null(device);
@@ -243,7 +243,7 @@ static void want(trial *t, const own_work *work)
     assert_int_equal(kq_device_create(&params, &reference), KQ_OK);
     t->work = work;
     memset(t->wanted, POISON, sizeof t->wanted);
-    assert_int_equal(work->run(reference, t->wanted), KQ_OK);
+    assert_int_equal(work->run(reference, 0, t->wanted), KQ_OK);
     kq_device_destroy(&reference);
 }
 
@@ -527,6 +527,8 @@ static void lose_each_command(const trial *t, cl_int status, tally *sum)
     }
     for (unsigned number = 1;; number++) {
         left_over before = count_all();
+        // What scratch and stage still hold is of other inputs.
+        expect_ok("other inputs", t->work->run(t->device, 1, output));
         fault_lose(&own.wrapped, number, status);
         kq_result result = run_trial(t);
         const fault *f = fault_end(&own.wrapped);

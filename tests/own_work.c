@@ -51,11 +51,11 @@ static const unsigned char *stale(void)
     return bytes;
 }
 
-static kq_result buffers(kq_device *device, unsigned char *out)
+static kq_result buffers(kq_device *device, uint64_t seed, unsigned char *out)
 {
     static unsigned char data[2 * OWN_WORK_SEGMENT];
     run r = {.device = device};
-    draw_q4_k(1, 100, data);
+    draw_q4_k(seed + 1, 100, data);
     kq_buffer *small = make(&r, data, 97, 3);
     kq_buffer *large = make(&r, data, 14000, 1);
     download(&r, small, 3, out, 97);
@@ -64,12 +64,13 @@ static kq_result buffers(kq_device *device, unsigned char *out)
 }
 
 // A domain error is what is wanted of blocks with a bad one, and has its own report.
-static kq_result quantize_blocks(kq_device *device, uint32_t G, bool is_bad, unsigned char *out)
+static kq_result quantize_blocks(kq_device *device, uint64_t seed, uint32_t G, bool is_bad,
+                                 unsigned char *out)
 {
     static unsigned char values[12 * KQ_BLOCK_BYTES];
     run r = {.device = device};
     kq_domain domain = {0};
-    draw_values(2, G, values);
+    draw_values(seed + 2, G, values);
     if (is_bad) {
         store_u32(values + KQ_BLOCK_BYTES + 4, 0x7F800000u);
     }
@@ -88,28 +89,28 @@ static kq_result quantize_blocks(kq_device *device, uint32_t G, bool is_bad, uns
     return finish(&r);
 }
 
-static kq_result quantize(kq_device *device, unsigned char *out)
+static kq_result quantize(kq_device *device, uint64_t seed, unsigned char *out)
 {
-    return quantize_blocks(device, 3, false, out);
+    return quantize_blocks(device, seed, 3, false, out);
 }
 
-static kq_result quantize_bad(kq_device *device, unsigned char *out)
+static kq_result quantize_bad(kq_device *device, uint64_t seed, unsigned char *out)
 {
-    return quantize_blocks(device, 2, true, out);
+    return quantize_blocks(device, seed, 2, true, out);
 }
 
-static kq_result quantize_cut(kq_device *device, unsigned char *out)
+static kq_result quantize_cut(kq_device *device, uint64_t seed, unsigned char *out)
 {
-    return quantize_blocks(device, 12, false, out);
+    return quantize_blocks(device, seed, 12, false, out);
 }
 
 // Blocks whose values lie a segment's quarter apart.
-static kq_result quantize_apart(kq_device *device, unsigned char *out)
+static kq_result quantize_apart(kq_device *device, uint64_t seed, unsigned char *out)
 {
     enum { APART = 64 };
     static unsigned char values[KQ_BLOCK * APART];
     run r = {.device = device};
-    draw_values(3, sizeof values / KQ_BLOCK_BYTES, values);
+    draw_values(seed + 3, sizeof values / KQ_BLOCK_BYTES, values);
     kq_quantize_args args = {
         .format = KQ_FORMAT_Q8_K,
         .values = {make(&r, values, sizeof values, 0), {.value_stride = APART, .G = 1}},
@@ -135,14 +136,15 @@ static kq_quantized_dot_args args_of(kq_order order, kq_buffer *lhs, kq_buffer *
 }
 
 // Dots of G records, in each order.
-static kq_result dots_of(kq_device *device, uint32_t G, uint32_t records, const kq_repeat *repeat,
-                         bool is_broadcast, uint64_t result_bytes, unsigned char *out)
+static kq_result dots_of(kq_device *device, uint64_t seed, uint32_t G, uint32_t records,
+                         const kq_repeat *repeat, bool is_broadcast, uint64_t result_bytes,
+                         unsigned char *out)
 {
     static unsigned char lhs[60 * KQ_Q4_K_BYTES];
     static unsigned char rhs[60 * KQ_Q8_K_BYTES];
     run r = {.device = device};
-    draw_q4_k(4, records, lhs);
-    draw_q8_k(5, records, rhs);
+    draw_q4_k(seed + 4, records, lhs);
+    draw_q8_k(seed + 5, records, rhs);
     kq_buffer *left = make(&r, lhs, (uint64_t)records * KQ_Q4_K_BYTES, 7);
     kq_buffer *right = make(&r, rhs, (uint64_t)records * KQ_Q8_K_BYTES, 0);
     kq_buffer *result = make(&r, NULL, result_bytes, 3);
@@ -161,37 +163,37 @@ static kq_result dots_of(kq_device *device, uint32_t G, uint32_t records, const 
     return finish(&r);
 }
 
-static kq_result dots(kq_device *device, unsigned char *out)
+static kq_result dots(kq_device *device, uint64_t seed, unsigned char *out)
 {
-    return dots_of(device, 5, 5, NULL, false, 4, out);
+    return dots_of(device, seed, 5, 5, NULL, false, 4, out);
 }
 
-static kq_result no_records(kq_device *device, unsigned char *out)
+static kq_result no_records(kq_device *device, uint64_t seed, unsigned char *out)
 {
-    return dots_of(device, 0, 1, NULL, false, 4, out);
+    return dots_of(device, seed, 0, 1, NULL, false, 4, out);
 }
 
 // More terms than a segment has room for: several pieces.
-static kq_result repeat_cut(kq_device *device, unsigned char *out)
+static kq_result repeat_cut(kq_device *device, uint64_t seed, unsigned char *out)
 {
     static const kq_repeat repeat = {{100, 3}, {1, 7}, {3, 2}, {4, 400}};
-    return dots_of(device, 16, 4, &repeat, true, 1200, out);
+    return dots_of(device, seed, 16, 4, &repeat, true, 1200, out);
 }
 
 // A dot whose operands no segment holds: parts, and records at the segments' ends staged.
-static kq_result dot_cut(kq_device *device, unsigned char *out)
+static kq_result dot_cut(kq_device *device, uint64_t seed, unsigned char *out)
 {
-    return dots_of(device, 60, 60, NULL, false, 4, out);
+    return dots_of(device, seed, 60, 60, NULL, false, 4, out);
 }
 
-static kq_result host_calls(kq_device *device, unsigned char *out)
+static kq_result host_calls(kq_device *device, uint64_t seed, unsigned char *out)
 {
     enum { G = 9, COUNT = 4 };
     static float values[G * KQ_BLOCK];
     static unsigned char lhs[COUNT * G * KQ_Q4_K_BYTES];
     float sums[COUNT];
-    draw_values(6, G, (unsigned char *)values);
-    draw_q4_k(7, COUNT * G, lhs);
+    draw_values(seed + 6, G, (unsigned char *)values);
+    draw_q4_k(seed + 7, COUNT * G, lhs);
     memset(sums, POISON, sizeof sums);
     kq_result result = kq_quantize_host(device, KQ_FORMAT_Q8_K, values, G * KQ_BLOCK, out, NULL);
     for (unsigned order = 0; order < 2 && result == KQ_OK; order++) {
@@ -203,7 +205,7 @@ static kq_result host_calls(kq_device *device, unsigned char *out)
     return result;
 }
 
-static kq_result recordings(kq_device *device, unsigned char *out)
+static kq_result recordings(kq_device *device, uint64_t seed, unsigned char *out)
 {
     enum { G = 3 };
     static unsigned char values[G * KQ_BLOCK_BYTES];
@@ -211,8 +213,8 @@ static kq_result recordings(kq_device *device, unsigned char *out)
     run r = {.device = device};
     kq_recording *recorded[2] = {NULL, NULL};
     uint64_t nanoseconds = 0;
-    draw_values(8, G, values);
-    draw_q4_k(9, G, lhs);
+    draw_values(seed + 8, G, values);
+    draw_q4_k(seed + 9, G, lhs);
     kq_quantize_args quantized = {
         .format = KQ_FORMAT_Q8_K,
         .values = {make(&r, values, sizeof values, 0), {.G = G}},
@@ -240,11 +242,11 @@ static kq_result recordings(kq_device *device, unsigned char *out)
     return finish(&r);
 }
 
-static kq_result bandwidth(kq_device *device, unsigned char *out)
+static kq_result bandwidth(kq_device *device, uint64_t seed, unsigned char *out)
 {
     enum { BYTES = 16384 };
     static unsigned char data[BYTES];
-    uint64_t state = 10;
+    uint64_t state = seed + 10;
     run r = {.device = device};
     draw_bytes(&state, data, sizeof data);
     kq_buffer *from = make(&r, data, BYTES, 0);
@@ -272,20 +274,21 @@ static kq_result bandwidth(kq_device *device, unsigned char *out)
     return finish(&r);
 }
 
-static kq_result self_test(kq_device *device, unsigned char *out)
+static kq_result self_test(kq_device *device, uint64_t seed, unsigned char *out)
 {
+    (void)seed;  // its input is always the same
     const char *step = NULL;
     kq_result result = kq_self_test(device, &step);
     out[0] = step != NULL;
     return result;
 }
 
-static kq_result primitives(kq_device *device, unsigned char *out)
+static kq_result primitives(kq_device *device, uint64_t seed, unsigned char *out)
 {
     // Of device/primitive.h: a sum, a product, and an integer as f32.
-    uint32_t items[3][4] = {{4, 0x3F800000u, 0x40000000u, 0x41414141u},
-                            {3, 0x40400000u, 0x40A00000u, 0x41414141u},
-                            {2, 77, 0, 0x41414141u}};
+    uint32_t items[3][4] = {{4, 0x3F800000u, 0x40000000u + (uint32_t)seed, 0x41414141u},
+                            {3, 0x40400000u, 0x40A00000u + (uint32_t)seed, 0x41414141u},
+                            {2, 77 + (uint32_t)seed, 0, 0x41414141u}};
     kq_result result = kq_primitives_host(device, &items[0][0], 3);
     memcpy(out, items, sizeof items);
     return result;

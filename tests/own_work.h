@@ -13,8 +13,9 @@ enum { OWN_WORK_BYTES = 16384 };
 typedef struct own_work {
     const char *name;
     // Creates what it takes on the device, carries out operations, leaves their outputs in out, of
-    // OWN_WORK_BYTES, and destroys all. The first result that isn't KQ_OK, or that.
-    kq_result (*run)(kq_device *device, unsigned char *out);
+    // OWN_WORK_BYTES, and destroys all. Inputs are drawn by the seed. The first result that isn't
+    // KQ_OK, or that.
+    kq_result (*run)(kq_device *device, uint64_t seed, unsigned char *out);
     bool is_cut;  // of interest where an allocation has OWN_WORK_SEGMENT bytes
 } own_work;
 
