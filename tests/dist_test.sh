@@ -41,6 +41,7 @@ quietly git clone --quiet "$root" clone
 quietly meson setup clone/build clone -Dtool=false -Dsamples=false -Dtests=false \
     -Dvulkan=enabled -Dopencl=enabled
 quietly meson dist -C clone/build --no-tests
+quietly ninja -C clone/build src/kernels.json
 tarball=$(echo "$tmp"/clone/build/meson-dist/kquant-*.tar.xz)
 name=$(basename "$tarball" .tar.xz)
 tar -xf "$tarball"
