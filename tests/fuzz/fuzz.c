@@ -46,9 +46,8 @@ char *fuzz_vectors(const uint8_t *data, size_t size, size_t *count)
         }
     }
     // No byte more than there are, so that reading past the end is noticed.
-    text = realloc(text, *count + 1);
+    text = realloc(text, *count > 0 ? *count : 1);
     REQUIRE(text != NULL);
-    text[*count] = '\0';
     return text;
 }
 

@@ -17,7 +17,7 @@ void fuzz_require(bool holds, const char *what, const char *file, int line);
 char *fuzz_text(const uint8_t *data, size_t size);
 
 // The same of a text of vectors, where the first few of ~, ^ and % stand for the digits of a block,
-// a Q8_K and a Q4_K record: short inputs are changed in what counts.
+// a Q8_K and a Q4_K record: short inputs are changed in what counts. No NUL is behind it.
 char *fuzz_vectors(const uint8_t *data, size_t size, size_t *count);
 
 // An input as a sequence of numbers; 0 where it has ended.
