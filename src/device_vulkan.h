@@ -62,6 +62,9 @@ typedef struct kq_vulkan_memory {
 // own, which are of at most 256 bytes.
 enum { KQ_VULKAN_MARKS = 12, KQ_VULKAN_SUMS = 32, KQ_VULKAN_SLOT_BYTES = 2048 };
 
+// All slots, and a word by which tests know this buffer from those of callers.
+enum { KQ_VULKAN_SLOTS_BYTES = KQ_IN_FLIGHT * KQ_VULKAN_SLOT_BYTES + 4 };
+
 // An upload through staging: the first of its bytes are read back to right before them.
 enum { KQ_VULKAN_UPLOADS = 8, KQ_VULKAN_SAMPLE_BYTES = 16 };
 typedef struct kq_vulkan_sample {

@@ -98,8 +98,7 @@ kq_result kq_vulkan_work_create(kq_device *device, bool is_kept, uint32_t count,
         result = allocate_item(d, w, &w->items[i]);
     }
     if (result == KQ_OK) {
-        result = kq_vulkan_memory_create(d, KQ_IN_FLIGHT * KQ_VULKAN_SLOT_BYTES,
-                                         KQ_VULKAN_ON_DEVICE, &w->status);
+        result = kq_vulkan_memory_create(d, KQ_VULKAN_SLOTS_BYTES, KQ_VULKAN_ON_DEVICE, &w->status);
     }
     if (result == KQ_OK && scratch_bytes > 0) {
         result = kq_vulkan_memory_create(d, scratch_bytes, KQ_VULKAN_ON_DEVICE, &w->scratch);

@@ -44,6 +44,7 @@ typedef enum wrapped_layout {
 enum {
     WRAPPED_ATOM_BYTES = 256,
     WRAPPED_SAMPLE_BYTES = 16,
+    WRAPPED_SLOTS_BYTES = 4100,
     WRAPPED_TYPE_CAPACITY = 4,
     WRAPPED_CALL_CAPACITY = 90
 };
@@ -84,7 +85,9 @@ typedef struct wrapped_vulkan_counts {
     unsigned dispatches, barriers, submits;
     // Copies and updates of more than WRAPPED_SAMPLE_BYTES, in bytes and in calls. Smaller ones are
     // how the library learns that work was done.
-    unsigned copies;           // vkCmdCopyBuffer
+    unsigned copies;        // vkCmdCopyBuffer
+    uint64_t staged_bytes;  // of any size, within DEVICE_LOCAL memory, but from and to a buffer of
+                            // WRAPPED_SLOTS_BYTES, the library's own
     uint64_t uploaded_bytes;   // by vkCmdCopyBuffer to DEVICE_LOCAL memory from other memory,
     uint64_t read_back_bytes;  // the other way,
     uint64_t copied_bytes;     // and between memory of one sort

@@ -595,6 +595,10 @@ static VKAPI_ATTR void VKAPI_CALL wrapped_vkCmdCopyBuffer(VkCommandBuffer comman
                                 .from = range_of(from, regions[i].srcOffset, bytes),
                                 .to = range_of(to, regions[i].dstOffset, bytes),
                             });
+        if (is_device_local(a) && is_device_local(b) && a->bytes != WRAPPED_SLOTS_BYTES &&
+            b->bytes != WRAPPED_SLOTS_BYTES) {
+            counts->staged_bytes += bytes;
+        }
         if (bytes <= WRAPPED_SAMPLE_BYTES) {
             continue;
         }
