@@ -246,8 +246,7 @@ static kq_result fail_lost(const kq_device *device)
 {
     return kq_fail(
         &device->errors, KQ_ERROR_DRIVER,
-        "clEnqueueNDRangeKernel gave CL_SUCCESS, and its event too, but the kernel wrote "
-        "nothing");
+        "the driver gave CL_SUCCESS for a kernel, and its event too, but it wrote nothing");
 }
 
 // Sets *memory to where the index-th dispatch's word is.

@@ -2,10 +2,11 @@
 # kquant on Windows x86_64: cross-built with gcc-mingw-w64-x86-64, run by Wine on the reference, and on
 # lavapipe and PoCL through Wine's vulkan-1.dll and opencl.dll.
 #
-# usage: windows.sh [--full] [NATIVE_KQUANT]
+# usage: windows.sh [--install | --no-install] [--full] [NATIVE_KQUANT]
 #
-# --full: check --level=full, and tests/verdict_test.sh. With the kquant of this system what both print
-# is compared. On stdout at the end one line a device: machine, driver, cases passed, fingerprint,
+# Installs what is missing; --install stops before the build, --no-install is for where nothing may be
+# fetched. --full: check --level=full, and tests/verdict_test.sh. With the kquant of this system what
+# both print is compared. On stdout at the end one line a device: machine, driver, cases passed, fingerprint,
 # divided by tabs; all else is on stderr. Exit 0: all passed. 1: something failed. 77: it can't be
 # installed. 99: it can't be told.
 set -eu
@@ -16,6 +17,13 @@ root=$(dirname "$tests")
 out=$root/build/machines/windows
 cache=${XDG_CACHE_HOME:-${HOME-}/.cache}/kquant/windows
 level=quick
+option=
+case ${1-} in
+--install | --no-install)
+    option=$1
+    shift
+    ;;
+esac
 if [ "${1-}" = --full ]; then
     level=full
     shift
@@ -72,6 +80,7 @@ for package in $(sed -n '/# machine .*windows/s/ .*//p' "$tests/packages.txt"); 
         missing="$missing $package"
 done
 if [ -n "$missing" ]; then
+    [ "$option" != --no-install ] || stop 77 "not installed:$missing"
     command -v apt-get >/dev/null || stop 77 "no apt-get here to install$missing"
     sudo=
     [ "$(id -u)" -eq 0 ] || sudo=sudo
@@ -84,6 +93,7 @@ fi
 # The libraries of the command and of the tests, which Debian has for itself alone: their sources, by
 # apt-get, which sees that they are Debian's.
 if [ ! -f "$cache/whole" ]; then
+    [ "$option" != --no-install ] || stop 77 "not fetched: the sources of cJSON and cmocka"
     say "fetching the sources of cJSON and cmocka into $cache"
     rm -rf "$cache"
     mkdir -p "$cache/lists/partial" "$cache/archives/partial"
@@ -100,6 +110,8 @@ if [ ! -f "$cache/whole" ]; then
     rm -rf lists archives
     touch whole
 fi
+
+[ "$option" != --install ] || exit 0
 
 sysroot=$out/sysroot
 if [ ! -f "$sysroot/whole" ]; then
