@@ -36,6 +36,7 @@ soak()
             if ($i == "memory") { first = $(i + 1); last = $(i + 3) }
         }
         sub(/,/, "", fingerprint)
+        if (/not judged/) first = last = "-"
         printf "%-20s %7s %9s  %-16s %7s %7s %8s\n", driver, threads, items, fingerprint, first, last, messages
     }' >>"$new"
     [ $status -eq 0 ] || failed=1
