@@ -5,7 +5,7 @@ set -eu
 usage()
 {
     cat <<'END'
-usage: zig.sh
+usage: zig.sh [--install | --no-install]
 
 Fetches ziglang and a newer Meson from PyPI and the sources of cJSON from Debian, all of it below
 build/machines/zig, and builds library, tool and samples there for macOS (aarch64, x86_64) and for
@@ -15,7 +15,8 @@ processor is statically linked, and run: `kquant check` on the reference device.
 zig has no headers of Android's C library; that of musl, no more glibc's, is what shows that nothing
 here asks for glibc. Stdout has a line for each target, divided by tabs: machine, device, what was
 done, fingerprint. Exit 0: all of it worked, 1: something failed, 77: can't be had here, 99: couldn't
-tell. No network is used where all is there.
+tell. --install stops before the build, --no-install is for where nothing may be fetched; no network
+is used where all is there.
 END
 }
 
@@ -33,11 +34,15 @@ give_up()
     exit "$code"
 }
 
-case $# in
-0) ;;
-*)
+option=${1-}
+case $option in
+'' | --install | --no-install) ;;
+-h | --help)
     usage
-    [ "$*" = --help ] && exit 0
+    exit 0
+    ;;
+*)
+    usage >&2
     exit 2
     ;;
 esac
@@ -56,6 +61,7 @@ export PYTHONPATH="$python" ZIG_GLOBAL_CACHE_DIR="$folder/cache" ZIG_LOCAL_CACHE
 install_python()
 {
     [ "$(cat "$python/versions" 2>/dev/null)" != "$ziglang $meson" ] || return 0
+    [ "$option" != --no-install ] || give_up 77 "not installed: $ziglang"
     rm -rf "$python"
     say "fetching $ziglang (100 MB) and $meson from PyPI"
     python3 -m pip install --quiet --no-deps --only-binary :all: --no-cache-dir --progress-bar off \
@@ -70,6 +76,7 @@ install_python()
 fetch_cjson()
 {
     [ ! -f "$folder/cJSON/cJSON.c" ] || return 0
+    [ "$option" != --no-install ] || give_up 77 "not fetched: the sources of cJSON"
     say "fetching cJSON's sources from Debian"
     rm -rf "$folder/apt" "$folder/cJSON"
     mkdir -p "$folder/apt/lists/partial" "$folder/apt/cache/archives/partial" "$folder/cJSON"
@@ -197,6 +204,7 @@ done
 failed=0
 install_python
 fetch_cjson
+[ "$option" != --install ] || exit 0
 build 'macOS aarch64' aarch64-macos darwin aarch64
 build 'macOS x86_64' x86_64-macos darwin x86_64
 build 'Linux x86_64 musl' x86_64-linux-musl linux x86_64
