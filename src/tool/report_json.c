@@ -458,6 +458,9 @@ bool report_read_bytes(const char *path, const void *bytes, size_t count, run_re
         complain("%s: is no report of kquant check: no JSON at byte %zu of %zu", path,
                  (size_t)(end != NULL ? end - json : 0), count);
         reader.is_wrong = true;
+    } else if (!text_is_utf8(json)) {
+        // Written again, two names could be one.
+        wrong(&reader, "", "is no report of kquant check: not all of it is UTF-8");
     } else {
         read_root(&reader, root);
     }
