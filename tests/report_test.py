@@ -595,6 +595,8 @@ def hostile_files():
     yield 'deep object', b'{"a":' * 100000 + b'1' + b'}' * 100000, 'no JSON'
     yield 'binary', bytes(range(256)) * 10, 'no JSON'
     yield 'zero bytes', b'\0' * 1000, 'no JSON'
+    for what, byte in ('no UTF-8', b'\xff'), ('a surrogate', b'\xed\xa0\x80'), ('cut UTF-8', b'\xe2\x82'):
+        yield what, raw.replace(b'"version": "', b'"version": "' + byte, 1), 'not all of it is UTF-8'
     yield 'another thing', b'[1, 2]', 'no JSON object'
     yield 'a number', b'7', 'no JSON object'
     yield 'format', text(lambda root, *_: root.update(format=2)), 'format: is not 1'

@@ -476,6 +476,9 @@ bool report_read_bytes(const char *path, const void *bytes, size_t count, run_re
     } else if (has_nul((const char *)bytes, count)) {
         complain("%s: is no report of kquant check: there is a NUL in it", path);
         reader.is_wrong = true;
+    } else if (!text_is_utf8(json)) {
+        // Written again, two names could be one.
+        wrong(&reader, "", "is no report of kquant check: not all of it is UTF-8");
     } else {
         read_root(&reader, root);
     }

@@ -85,6 +85,16 @@ void print_text(FILE *file, const char *text)
     }
 }
 
+bool text_is_utf8(const char *string)
+{
+    bool is_good = true;
+    for (size_t bytes; *string != '\0' && is_good; string += bytes) {
+        decode(string, &bytes);
+        is_good = bytes > 1 || (unsigned char)*string < 0x80;
+    }
+    return is_good;
+}
+
 void text_add_json(text *text, const char *string)
 {
     text_add_bytes(text, "\"", 1);

@@ -12,6 +12,8 @@ typedef struct text {
 void text_add(text *text, const char *format, ...) TOOL_PRINTF(2, 3);
 void text_add_bytes(text *text, const char *bytes, size_t count);
 
+bool text_is_utf8(const char *string);
+
 // A JSON string, with its quotes, which may also stand inside a script element of HTML. Bytes that
 // are no UTF-8 become U+FFFD.
 void text_add_json(text *text, const char *string);

@@ -41,6 +41,7 @@ static void check_json(const char *string)
     }
     cJSON *value = cJSON_ParseWithLength(out.bytes, out.count);
     REQUIRE(cJSON_IsString(value) && is_utf8(value->valuestring));
+    REQUIRE(text_is_utf8(string) == is_utf8(string));
     REQUIRE(!is_utf8(string) || strcmp(value->valuestring, string) == 0);
     cJSON_Delete(value);
     free(out.bytes);
