@@ -51,6 +51,7 @@ project=$(dirname "$(dirname "$here")")
 folder=$project/build/machines/zig
 python=$folder/python
 mkdir -p "$folder"
+cd "$folder"  # where zig, asked for its linker, leaves a file
 
 # --- What it needs
 
