@@ -167,7 +167,7 @@ typedef struct kq_device_params {
 } kq_device_params;
 
 // One thread at a time for each device and all of its, which is destroyed before it; its info is valid until then.
-// Errors: ARGUMENT, UNSUPPORTED, an OpenCL device below version 1.2 or its least limits; NO_DEVICE; MEMORY; DRIVER.
+// Errors: ARGUMENT, UNSUPPORTED (OpenCL below 1.2 or its least limits; a big-endian host); NO_DEVICE; MEMORY; DRIVER.
 typedef struct kq_device kq_device;
 KQ_API kq_result kq_device_create(const kq_device_params *params, kq_device **device);
 KQ_API void kq_device_destroy(kq_device **device);

@@ -245,7 +245,13 @@ passes host_test enter $in_root/tests/host_test $in_root
 passes api_test enter $in_root/tests/api_test
 passes rules_test enter $in_root/tests/rules_test /kquant/include/kquant/CONTRACT.md
 passes answers_test enter $in_root/tests/answers_test
-passes gguf beside python3 "$tests/gguf_test.py" "$built/samples/gguf_matvec" "$tests/make_gguf.py"
+# Hundreds of runs, where a reader of files may go wrong: 32 bits and the other byte order.
+case $machine in
+armhf | s390x)
+    passes gguf beside python3 "$tests/gguf_test.py" "$built/samples/gguf_matvec" \
+        "$tests/make_gguf.py"
+    ;;
+esac
 passes files beside sh "$tests/machines/files_test.sh" "$native/src/tool/kquant" \
     "$built/src/tool/kquant" "$built/samples/gguf_matvec"
 
