@@ -170,7 +170,8 @@ uint64_t kq_vulkan_nanoseconds(uint64_t ticks, uint32_t period_bits);
 // Makes the staging of an item's lane, if there is none yet.
 kq_result kq_vulkan_need_staging(kq_device *device, kq_vulkan_work *w, uint32_t index);
 
-// An item's commands: their begin, what is between, their end.
+// An item's commands: their begin, what is between, their end. A piece leaves what it writes behind
+// a barrier.
 kq_result kq_vulkan_begin(kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index);
 kq_result kq_vulkan_add_piece(kq_device *device, kq_vulkan_work *w, uint32_t index,
                               const kq_operation *operation, const kq_piece *piece);

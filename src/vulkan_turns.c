@@ -208,7 +208,6 @@ kq_result kq_vulkan_download(kq_device *device, void *from, uint64_t offset, voi
         }
         kq_vulkan_lane *lane = lane_of_turn(device);
         const VkBufferCopy region = {offset + done, at, part};
-        kq_vulkan_barrier(d, item_of_turn(device)->commands);
         d->vkCmdCopyBuffer(item_of_turn(device)->commands, m->buffer, lane->staging.buffer, 1,
                            &region);
         set_read(lane, &lane->staging, at, (unsigned char *)data + done, part);
@@ -225,9 +224,6 @@ kq_result kq_vulkan_perform(kq_device *device, const kq_operation *operation, co
     kq_result result = open_commands(device);
     if (result != KQ_OK) {
         return result;
-    }
-    if (lane_of_turn(device)->staged_bytes > KQ_VULKAN_SLOT_BYTES) {
-        kq_vulkan_barrier(d, item_of_turn(device)->commands);
     }
     lane_of_turn(device)->status = operation->op == KQ_OP_QUANTIZE ? status : NULL;
     return kq_vulkan_add_piece(device, device->work, d->turn, operation, piece);
