@@ -292,6 +292,15 @@ kq_result kq_check_addresses(const kq_errors *errors, const char *name, const vo
                          name, bytes);
 }
 
+kq_result kq_check_pointer(const kq_device *device, const char *name, const void *pointer,
+                           uint64_t bytes)
+{
+    return pointer != NULL || bytes == 0
+               ? kq_check_addresses(&device->errors, name, pointer, bytes)
+               : kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
+                         "%s is null; %" PRIu64 " bytes are needed", name, bytes);
+}
+
 static kq_result check_range(const kq_buffer *buffer, uint64_t offset, const void *data,
                              uint64_t bytes)
 {
@@ -309,6 +318,18 @@ static kq_result check_range(const kq_buffer *buffer, uint64_t offset, const voi
                        bytes, offset, buffer->bytes);
     }
     return kq_check_addresses(&buffer->device->errors, "data", data, bytes);
+}
+
+kq_result kq_device_check_op(const kq_device *device, kq_op op, const char *name)
+{
+    if (device == NULL) {
+        return KQ_ERROR_ARGUMENT;
+    }
+    return device->ops == 0 || (device->ops & 1u << op) != 0
+               ? KQ_OK
+               : kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
+                         "the device was created with ops = 0x%" PRIX32 ", without %s", device->ops,
+                         name);
 }
 
 kq_result kq_device_finish(kq_device *device, kq_result so_far)

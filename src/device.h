@@ -58,6 +58,14 @@ kq_transfer kq_piece_transfer(const kq_operation *operation, const kq_piece *pie
 // so_far, unless that is KQ_OK: then that of all which finishes here.
 kq_result kq_device_finish(kq_device *device, kq_result so_far);
 
+// Whether the device was created with the operation; ARGUMENT, too, where there is no device. Every
+// backend compiles, or need not, the kernels of those that were asked for.
+kq_result kq_device_check_op(const kq_device *device, kq_op op, const char *name);
+
+// Whether the caller's memory is there, and as long as that can be.
+kq_result kq_check_pointer(const kq_device *device, const char *name, const void *pointer,
+                           uint64_t bytes);
+
 // Whether the caller's memory can be as long as that; where addresses have 32 bits, 64-bit numbers
 // of bytes say more than there is.
 kq_result kq_check_addresses(const kq_errors *errors, const char *name, const void *pointer,

@@ -1,6 +1,5 @@
-// The operations of level 3: arguments, pieces, recordings, domain errors, the self-test.
+// The operations of level 3: arguments, pieces, recordings, domain errors.
 #include "device.h"
-#include "words.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -59,19 +58,6 @@ static kq_result report_domain(kq_buffer *buffer, const kq_shape *shape, const k
     return kq_fail(errors, KQ_ERROR_DRIVER,
                    "the driver found record %" PRIu32 " bad, but its block is legal",
                    domain.record);
-}
-
-// Every backend compiles, or need not, the kernels of the operations that were asked for.
-static kq_result check_op(const kq_device *device, kq_op op, const char *name)
-{
-    if (device == NULL) {
-        return KQ_ERROR_ARGUMENT;
-    }
-    return device->ops == 0 || (device->ops & 1u << op) != 0
-               ? KQ_OK
-               : kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
-                         "the device was created with ops = 0x%" PRIX32 ", without %s", device->ops,
-                         name);
 }
 
 // The host memory that an operation's buffers are copied from and to, as far as it is done.
@@ -133,7 +119,7 @@ static kq_result start_quantize(const kq_device *device, const kq_quantize_args 
         // Status lies apart, in no buffer of the caller's.
         .operands[KQ_STATUS] = {.buffer = UINT64_MAX, .buffer_bytes = sizeof(kq_status)},
     };
-    kq_result result = check_op(device, KQ_OP_QUANTIZE, "KQ_OP_QUANTIZE");
+    kq_result result = kq_device_check_op(device, KQ_OP_QUANTIZE, "KQ_OP_QUANTIZE");
     if (result == KQ_OK) {
         result = fill_operand(device, "values", args->values.buffer, &args->values.view,
                               &j->operation.operands[KQ_VALUES]);
@@ -156,7 +142,7 @@ static kq_result start_dot(const kq_device *device, const kq_quantized_dot_args 
         .order = args->order,
         .repeat = args->repeat,
     };
-    kq_result result = check_op(device, KQ_OP_QUANTIZED_DOT, "KQ_OP_QUANTIZED_DOT");
+    kq_result result = kq_device_check_op(device, KQ_OP_QUANTIZED_DOT, "KQ_OP_QUANTIZED_DOT");
     if (result == KQ_OK) {
         result = fill_operand(device, "lhs", args->lhs.buffer, &args->lhs.view,
                               &j->operation.operands[KQ_LHS]);
@@ -675,7 +661,7 @@ kq_result kq_bandwidth_record(kq_device *device, kq_buffer *from, kq_buffer *to,
     kq_recording *r = NULL;
     uint64_t count = 0;
     *recording = NULL;
-    kq_result result = check_op(device, KQ_OP_SELF_TEST, "KQ_OP_SELF_TEST");
+    kq_result result = kq_device_check_op(device, KQ_OP_SELF_TEST, "KQ_OP_SELF_TEST");
     if (result == KQ_OK) {
         result = fill_operand(device, "from", from, &view, &operation.operands[KQ_FROM]);
     }
@@ -695,127 +681,6 @@ kq_result kq_bandwidth_record(kq_device *device, kq_buffer *from, kq_buffer *to,
         kq_recording_destroy(&r);
     }
     *recording = r;
-    return result;
-}
-
-// --- The self-test
-
-static kq_result check_pointer(const kq_device *device, const char *name, const void *pointer,
-                               uint64_t bytes)
-{
-    return pointer != NULL || bytes == 0
-               ? kq_check_addresses(&device->errors, name, pointer, bytes)
-               : kq_fail(&device->errors, KQ_ERROR_ARGUMENT,
-                         "%s is null; %" PRIu64 " bytes are needed", name, bytes);
-}
-
-kq_result kq_self_test(kq_device *device, const char **step)
-{
-    unsigned char *bytes = NULL;
-    kq_buffer *buffer = NULL;
-    if (step != NULL) {
-        *step = NULL;
-    }
-    kq_result result = check_op(device, KQ_OP_SELF_TEST, "KQ_OP_SELF_TEST");
-    result = result != KQ_OK ? result : check_op(device, KQ_OP_QUANTIZE, "KQ_OP_QUANTIZE");
-    result =
-        result != KQ_OK ? result : check_op(device, KQ_OP_QUANTIZED_DOT, "KQ_OP_QUANTIZED_DOT");
-    result = result != KQ_OK ? result : kq_buffer_create(device, KQ_SELF_TEST_BYTES, &buffer);
-    if (result == KQ_OK && (bytes = malloc(KQ_SELF_TEST_BYTES)) == NULL) {
-        result = kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for the self-test");
-    }
-    if (result == KQ_OK) {
-        kq_self_test_input(bytes);
-        result = kq_buffer_upload(buffer, 0, bytes, KQ_SELF_TEST_BYTES);
-    }
-    result = result != KQ_OK ? result : device->backend->self_test(device, buffer->memory[0]);
-    if (result == KQ_OK) {
-        // What isn't read back is no answer.
-        memset(bytes, 0, KQ_SELF_TEST_BYTES);
-        result = kq_buffer_download(buffer, 0, bytes, KQ_SELF_TEST_BYTES);
-    }
-    result = result != KQ_OK ? result : kq_self_test_verdict(bytes, step, &device->errors);
-    kq_buffer_destroy(&buffer);
-    free(bytes);
-    return result;
-}
-
-enum { ITEM_WORDS = 4 };
-
-// Items as they lie in a buffer.
-static void pack_items(unsigned char *bytes, const uint32_t *items, size_t words)
-{
-    for (size_t k = 0; k < words; k++) {
-        kq_store_word(bytes + 4 * k, items[k]);
-    }
-}
-
-// Carries a part of the items out on the first of a buffer, where their results are first set so.
-static kq_result run_items(kq_device *device, kq_buffer *buffer, unsigned char *bytes,
-                           const uint32_t *items, uint32_t count, uint32_t preset)
-{
-    const size_t item_bytes = 4 * ITEM_WORDS;
-    pack_items(bytes, items, (size_t)ITEM_WORDS * count);
-    for (size_t k = 0; k < count; k++) {
-        kq_store_word(bytes + item_bytes * k + item_bytes - 4, preset);
-    }
-    kq_result result = kq_buffer_upload(buffer, 0, bytes, item_bytes * count);
-    if (result == KQ_OK) {
-        result = device->backend->primitives(device, buffer->memory[0], count);
-    }
-    return result != KQ_OK ? result : kq_buffer_download(buffer, 0, bytes, item_bytes * count);
-}
-
-static uint32_t load_result(const unsigned char *bytes, size_t item)
-{
-    return kq_load_word(bytes + 4 * (ITEM_WORDS * item + ITEM_WORDS - 1));
-}
-
-kq_result kq_primitives_host(kq_device *device, uint32_t *items, uint32_t count)
-{
-    enum { MOST_ITEMS = 4096 };           // 64 KiB, which any device binds
-    const uint32_t preset = 0xFFFFFFFFu;  // no f32 that a step gives, but a whole number may be it
-    unsigned char *bytes = NULL;
-    kq_buffer *buffer = NULL;
-    kq_result result = check_op(device, KQ_OP_SELF_TEST, "KQ_OP_SELF_TEST");
-    result = result != KQ_OK
-                 ? result
-                 : check_pointer(device, "items", items, 4 * ITEM_WORDS * (uint64_t)count);
-    if (result != KQ_OK || count == 0) {
-        return result;
-    }
-    result = kq_buffer_create(device, 4 * ITEM_WORDS * MOST_ITEMS, &buffer);
-    if (result == KQ_OK && (bytes = malloc(4 * ITEM_WORDS * MOST_ITEMS)) == NULL) {
-        result = kq_fail(&device->errors, KQ_ERROR_MEMORY, "out of host memory for primitives");
-    }
-    for (uint32_t done = 0; done < count && result == KQ_OK;) {
-        uint32_t part = count - done < MOST_ITEMS ? count - done : MOST_ITEMS;
-        uint32_t *first = items + (size_t)ITEM_WORDS * done;
-        bool is_in_doubt = false;
-        result = run_items(device, buffer, bytes, first, part, preset);
-        for (size_t k = 0; k < part && result == KQ_OK; k++) {
-            first[ITEM_WORDS * k + 3] = load_result(bytes, k);
-            is_in_doubt |= load_result(bytes, k) == preset;
-        }
-        // What was written is not the preset both times.
-        if (is_in_doubt) {
-            result = run_items(device, buffer, bytes, first, part, ~preset);
-        }
-        for (size_t k = 0; k < part && result == KQ_OK && is_in_doubt; k++) {
-            if (first[ITEM_WORDS * k + 3] != preset) {
-                continue;
-            }
-            // Of the second run, should the first have been lost.
-            first[ITEM_WORDS * k + 3] = load_result(bytes, k);
-            if (load_result(bytes, k) == ~preset) {
-                result = kq_fail(&device->errors, KQ_ERROR_DRIVER,
-                                 "the driver reports primitive %zu as done that is not", k);
-            }
-        }
-        done += part;
-    }
-    kq_buffer_destroy(&buffer);
-    free(bytes);
     return result;
 }
 
@@ -851,9 +716,9 @@ kq_result kq_quantize_host(kq_device *device, kq_format format, const float *val
     uint64_t G = value_count / KQ_BLOCK;
     kq_quantize_args args = {.format = format, .domain = domain};
     kq_result result = check_whole(device, "value_count", value_count, KQ_BLOCK, "256");
-    result = result != KQ_OK ? result : check_pointer(device, "values", values, value_count * 4);
+    result = result != KQ_OK ? result : kq_check_pointer(device, "values", values, value_count * 4);
     result =
-        result != KQ_OK ? result : check_pointer(device, "records", records, G * KQ_Q8_K_BYTES);
+        result != KQ_OK ? result : kq_check_pointer(device, "records", records, G * KQ_Q8_K_BYTES);
     if (result != KQ_OK) {
         return result;
     }
@@ -902,9 +767,9 @@ kq_result kq_quantized_dot_host(kq_device *device, kq_format lhs_format, kq_form
                          " dots need equal G, %" PRIu64 " records of lhs",
                          lhs_bytes / KQ_Q4_K_BYTES, G, count, G * count);
     }
-    result = result != KQ_OK ? result : check_pointer(device, "lhs", lhs, lhs_bytes);
-    result = result != KQ_OK ? result : check_pointer(device, "rhs", rhs, rhs_bytes);
-    result = result != KQ_OK ? result : check_pointer(device, "results", results, result_bytes);
+    result = result != KQ_OK ? result : kq_check_pointer(device, "lhs", lhs, lhs_bytes);
+    result = result != KQ_OK ? result : kq_check_pointer(device, "rhs", rhs, rhs_bytes);
+    result = result != KQ_OK ? result : kq_check_pointer(device, "results", results, result_bytes);
     if (result != KQ_OK) {
         return result;
     }
