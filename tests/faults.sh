@@ -26,8 +26,8 @@ trap 'rm -rf "$tmp"' EXIT
 # The driver, and the programs that print lines `faults: WHAT: N of N survived`.
 programs='lavapipe faults/vulkan_faults_test
 lavapipe faults/vulkan_faults_bring_test
-pocl opencl_failure_test
-pocl opencl_failure_engine_test'
+pocl faults/opencl_faults_test
+pocl faults/opencl_faults_bring_test'
 
 ran=
 missing=

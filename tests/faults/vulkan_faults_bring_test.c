@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "faults.h"
+#include "vulkan_faults.h"
 #include "faulty_heap.h"
 #include "vulkan_engine.h"
 

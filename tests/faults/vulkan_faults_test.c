@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "faults.h"
+#include "vulkan_faults.h"
 #include "faulty_heap.h"
 #include "vulkan_own.h"
 #include "work.h"

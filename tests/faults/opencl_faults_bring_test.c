@@ -4,7 +4,7 @@
 //
 // Runs on device 0 of the OpenCL drivers that the environment shows. Exits with 77 where there is
 // none.
-// Usage: opencl_failure_engine_test [--expect=TEXT] [--il]
+// Usage: opencl_faults_bring_test [--expect=TEXT] [--il]
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -691,7 +691,7 @@ int main(int argc, char **argv)
             cmocka_unit_test(commands_allocate_nothing),
             cmocka_unit_test(closes),
         };
-        int failed = cmocka_run_group_tests_name("opencl_failure_engine", tests, open_engine, NULL);
+        int failed = cmocka_run_group_tests_name("opencl_faults_bring", tests, open_engine, NULL);
         status = failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     forget_kept();

@@ -1,7 +1,7 @@
 // What tests that make every call fail share: which codes a Vulkan call may give, the n-th call
 // that gives one, and the tally that becomes a row of tests/tables/faults.txt.
-#ifndef KQ_FAULTS_H
-#define KQ_FAULTS_H
+#ifndef KQ_VULKAN_FAULTS_H
+#define KQ_VULKAN_FAULTS_H
 
 #include "wrapped_vulkan.h"
 

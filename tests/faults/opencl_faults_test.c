@@ -2,7 +2,7 @@
 //
 // Runs on device 0 of the OpenCL drivers that the environment shows. Exits with 77 where there is
 // none.
-// Usage: opencl_failure_test [--expect=TEXT] [--il] [--quick]
+// Usage: opencl_faults_test [--expect=TEXT] [--il] [--quick]
 //   TEXT     must occur in the name of device or platform
 //   --il     the SPIR-V modules are what runs, if need be translated for the driver
 //   --quick  for interpreters: leaves out what it prints
@@ -594,7 +594,7 @@ int main(int argc, char **argv)
     };
     int status = own_start(argc, argv, false);
     if (status == EXIT_SUCCESS) {
-        int failed = cmocka_run_group_tests_name("opencl_failure", tests, NULL, NULL);
+        int failed = cmocka_run_group_tests_name("opencl_faults", tests, NULL, NULL);
         status = failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     }
     forget_kept();

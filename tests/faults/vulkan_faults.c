@@ -1,4 +1,4 @@
-#include "faults.h"
+#include "vulkan_faults.h"
 
 #include <stdio.h>
 #include <stdlib.h>
