@@ -18,6 +18,7 @@ typedef struct property_counts {
     uint64_t submissions;
     uint64_t dispatches;
     uint64_t staged_bytes;
+    bool is_stepwise;  // dispatches of long dots are submissions of their own
 } property_counts;
 
 // From one record of a view to the next.

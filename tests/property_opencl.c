@@ -89,6 +89,7 @@ property_counts property_count(void)
         wrapped_opencl_calls(current, "clFinish"),
         current->launch_count,
         current->bytes_copied,
+        true,
     };
 }
 

@@ -89,7 +89,7 @@ void property_reset(void)
 property_counts property_count(void)
 {
     const wrapped_vulkan_counts *counts = &current->counts;
-    return (property_counts){counts->submits, counts->dispatches, counts->staged_bytes};
+    return (property_counts){counts->submits, counts->dispatches, counts->staged_bytes, false};
 }
 
 void property_check(void)

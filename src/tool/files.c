@@ -33,14 +33,17 @@ static const char *read_all(FILE *file, size_t max, uint8_t **bytes, size_t *cou
     if (size == 0 && max > MAX_STREAM_BYTES) {
         max = MAX_STREAM_BYTES;
     }
-    if (size > max) {
+    if (size > max && max < SIZE_MAX) {
         return "it is larger than such a file may be";
+    }
+    if (size >= SIZE_MAX) {
+        return "there is not memory enough for it";
     }
     do {
         *count += got;
         if (*bytes == NULL || *count == capacity) {
             capacity = *bytes == NULL ? capacity : 2 * capacity;
-            uint8_t *moved = size < SIZE_MAX ? realloc(*bytes, capacity) : NULL;
+            uint8_t *moved = realloc(*bytes, capacity);
             if (moved == NULL) {
                 return "there is not memory enough for it";
             }

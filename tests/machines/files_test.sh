@@ -105,10 +105,11 @@ refuses()
 # Where addresses have 32 bits: no file's size is taken for what is left of it in a size_t.
 if [ "$(od -An -tu1 -j4 -N1 "$there" | tr -d ' ')" = 1 ]; then
     truncate -s 5G "$tmp/large"
-    refuses "quantize of 5 GiB" 'out of memory' \
+    refuses "quantize of 5 GiB" 'not memory enough' \
         "$there" quantize --device=reference "$tmp/large" "$tmp/large.q8k"
     [ ! -e "$tmp/large.q8k" ] || fail "quantize of 5 GiB has left a file"
-    refuses "dot of 4.5 GiB" 'out of memory' \
+    truncate -s 4831838208 "$tmp/large"
+    refuses "dot of 4.5 GiB" 'not memory enough' \
         "$there" dot --device=reference "$tmp/large" "$tmp/records.here"
     refuses "bench of 4.5 GiB" 'out of memory: 4831838208 times 1' \
         "$there" bench --device=reference --records=16 --repeat=2097152,1
