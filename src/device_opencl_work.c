@@ -163,7 +163,7 @@ static kq_opencl_view opencl_view_of(const opencl_work *w, const opencl_item *it
 
 // One run of an item.
 typedef struct opencl_run {
-    const kq_device *device;
+    kq_device *device;
     const opencl_work *work;
     const opencl_item *item;
     kq_opencl *pack;
@@ -233,14 +233,11 @@ static kq_result run_quantize(opencl_run *r, kq_status *status)
 // There are drivers that lose a kernel and say that all is well. So a word of what each dispatch
 // writes is one that no sum or term is: a NaN other than CONTRACT.md's. Where the dispatch reads
 // the word that it writes, as a long fold does its sum, it must change; should it stay as it was,
-// as a sum does of terms that are zero, the dispatches are done once more, from where they began.
+// as a sum does of terms that are zero, that is a doubt.
 
 static const uint32_t no_sum = 0xFFFFFFFFu;
 
-enum {
-    DISPATCHES_AT_ONCE = 3,  // whose words lie apart
-    MOST_WAITING_SUMS = 40,  // of a part of a dot: at most one for each bit of G, and two
-};
+enum { DISPATCHES_AT_ONCE = 3 };  // whose words lie apart
 
 static kq_result fail_lost(const kq_device *device)
 {
@@ -259,13 +256,13 @@ static kq_result find_written(const opencl_run *r, const kq_opencl_quantized_dot
     return result;
 }
 
-// One dispatch after the other.
-static kq_result run_steps(opencl_run *r, const kq_opencl_quantized_dot *op, bool *is_unsure)
+// One dispatch after the other: of long dots, and of parts, whose sums wait in scratch from one to
+// the next.
+static kq_result run_steps(opencl_run *r, const kq_opencl_quantized_dot *op)
 {
     const kq_opencl_device *d = r->device->self;
     uint32_t count = 1;
     kq_result result = KQ_OK;
-    *is_unsure = false;
     for (uint32_t i = 0; i < count && result == KQ_OK; i++) {
         kq_written written;
         cl_mem memory;
@@ -289,30 +286,12 @@ static kq_result run_steps(opencl_run *r, const kq_opencl_quantized_dot *op, boo
         if (result == KQ_OK) {
             result = kq_opencl_read(r->device, memory, written.offset, &is, sizeof is);
         }
-        if (result == KQ_OK && is == was) {
-            *is_unsure = true;
-            result = written.is_read ? KQ_OK : fail_lost(r->device);
+        if (result == KQ_OK && is == was && !written.is_read) {
+            result = fail_lost(r->device);
         }
+        r->device->doubts += result == KQ_OK && is == was;
     }
     return result;
-}
-
-// Long ones, and parts, whose sums wait in scratch from one to the next.
-static kq_result run_in_steps(opencl_run *r, const kq_opencl_quantized_dot *op)
-{
-    uint32_t sums[MOST_WAITING_SUMS];
-    uint64_t bytes = op->part->first > 0 ? sizeof sums : 0;
-    bool is_unsure = false;
-    kq_result result = KQ_OK;
-    bytes = bytes < r->work->scratch_bytes ? bytes : r->work->scratch_bytes;
-    if (bytes > 0) {
-        result = kq_opencl_read(r->device, op->scratch.buffer, 0, sums, bytes);
-    }
-    result = result != KQ_OK ? result : run_steps(r, op, &is_unsure);
-    if (result == KQ_OK && is_unsure && bytes > 0) {
-        result = kq_opencl_write(r->device, op->scratch.buffer, 0, sums, bytes, true);
-    }
-    return result == KQ_OK && is_unsure ? run_steps(r, op, &is_unsure) : result;
 }
 
 // A word of each dispatch, after all of them.
@@ -372,7 +351,7 @@ static kq_result run_dot(opencl_run *r)
     if (result == KQ_OK && is_at_once) {
         result = kq_opencl_dot_steps_enqueue(r->pack, &op, 0, count, d->queue, &r->last);
     } else if (result == KQ_OK) {
-        result = run_in_steps(r, &op);
+        result = run_steps(r, &op);
     }
     result = result != KQ_OK ? result : copy_out(r, KQ_RESULT);
     result = kq_opencl_finish(r->device, r->last, result);

@@ -93,6 +93,7 @@ typedef struct kq_vulkan_item {
     VkCommandBuffer commands;
     VkDescriptorSet set;
     bool is_quantize, is_bandwidth;
+    bool is_doubted;  // of bandwidth: it left each poison, and runs once more with the other one
     uint32_t mark_count;  // words of the slot that can't be poison any more
     uint32_t sum_count;   // pairs of words: of a sum, before and after
     uint32_t twin_bytes;  // behind all marks, and as many behind these: they are equal
@@ -193,7 +194,7 @@ uint64_t kq_vulkan_slot_offset(uint32_t index);
 
 // Before an item is submitted, and once it is done: sets *status too, and adds to d->doubts.
 kq_result kq_vulkan_preset_slot(const kq_vulkan_device *d, const kq_vulkan_work *w, uint32_t index);
-kq_result kq_vulkan_check_slot(const kq_vulkan_device *d, const kq_vulkan_work *w, uint32_t index,
+kq_result kq_vulkan_check_slot(const kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index,
                                kq_status *status);
 
 // Words that an item's dispatches write, and that no later one of them does.

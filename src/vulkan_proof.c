@@ -6,8 +6,8 @@
 
 #include <string.h>
 
-// No term, sum or result of a dot: a NaN of theirs is 0x7FC00000. The second is for outputs that
-// may be any word, of which two are looked at.
+// No term, sum or result of a dot: a NaN of theirs is 0x7FC00000. Outputs that may be any word are
+// overwritten with that, and should they be found so, with the other one: they can't be both.
 static const uint32_t poison[2] = {0xFFFFFFFFu, 0};
 
 enum {
@@ -54,8 +54,7 @@ kq_result kq_vulkan_preset_slot(const kq_vulkan_device *d, const kq_vulkan_work 
     }
     memcpy(slot, &preset, sizeof preset);
     for (uint32_t i = 0; i < KQ_VULKAN_MARKS; i++) {
-        const uint32_t *word = &poison[item->is_bandwidth ? i % 2 : 0];
-        memcpy(slot + MARKS_AT + (size_t)4 * i, word, sizeof *word);
+        memcpy(slot + MARKS_AT + (size_t)4 * i, &poison[item->is_doubted], sizeof poison[0]);
     }
     // Sums and twins that nobody writes differ.
     for (uint32_t i = 0; i < 2 * KQ_VULKAN_SUMS; i++) {
@@ -66,10 +65,10 @@ kq_result kq_vulkan_preset_slot(const kq_vulkan_device *d, const kq_vulkan_work 
     return kq_vulkan_write_mapped(d, m, at, slot, slot_bytes(item));
 }
 
-kq_result kq_vulkan_check_slot(const kq_vulkan_device *d, const kq_vulkan_work *w, uint32_t index,
+kq_result kq_vulkan_check_slot(const kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index,
                                kq_status *status)
 {
-    const kq_vulkan_item *item = &w->items[index];
+    kq_vulkan_item *item = &w->items[index];
     unsigned char slot[KQ_VULKAN_SLOT_BYTES];
     uint64_t at;
     const kq_vulkan_memory *m = slot_of(w, index, &at);
@@ -85,11 +84,11 @@ kq_result kq_vulkan_check_slot(const kq_vulkan_device *d, const kq_vulkan_work *
     }
     uint32_t unwritten = 0;
     for (uint32_t i = 0; i < item->mark_count; i++) {
-        const uint32_t *word = &poison[item->is_bandwidth ? i % 2 : 0];
+        const uint32_t *word = &poison[item->is_doubted];
         unwritten += memcmp(slot + MARKS_AT + (size_t)4 * i, word, sizeof *word) == 0;
     }
-    // Of outputs that may be any word, one may be the poison.
-    if (unwritten > 0 && (!item->is_bandwidth || unwritten == item->mark_count)) {
+    item->is_doubted = item->is_bandwidth && unwritten > 0 && !item->is_doubted;
+    if (unwritten > 0 && !item->is_doubted) {
         return kq_fail(d->errors, KQ_ERROR_DRIVER,
                        "the driver reports work as done that did not write its output");
     }
@@ -124,28 +123,33 @@ static void collect_sums(const kq_vulkan_device *d, const kq_vulkan_work *w, uin
     }
 }
 
-// Bytes at any offset are copied from a word of the slot, for updates are of whole words.
+// Bytes at any offset are copied from a word of the slot, for updates are of whole words. So is
+// what the host may change from run to run: the poison of bandwidth.
 void kq_vulkan_poison_marks(const kq_vulkan_device *d, kq_vulkan_work *w, uint32_t index,
                             const kq_vulkan_marks *marks)
 {
     VkCommandBuffer commands = w->items[index].commands;
-    const uint64_t word_at = kq_vulkan_slot_offset(index) + MARKS_AT;
+    const bool is_bandwidth = w->items[index].is_bandwidth;
+    VkBuffer words = w->status.buffer;
+    uint64_t word_at = kq_vulkan_slot_offset(index) + MARKS_AT;
     bool is_apart = false;
     for (uint32_t i = 0; i < marks->count; i++) {
         is_apart |= marks->at[i].offset % 4 != 0;
     }
-    if (is_apart) {
+    if (is_bandwidth) {
+        words = slot_of(w, index, &word_at)->buffer;
+        word_at += MARKS_AT;
+    } else if (is_apart) {
         d->vkCmdUpdateBuffer(commands, w->status.buffer, word_at, sizeof poison[0], poison);
         kq_vulkan_barrier(d, commands);
     }
     for (uint32_t i = 0; i < marks->count; i++) {
         const kq_vulkan_mark *mark = &marks->at[i];
         const VkBufferCopy region = {word_at, mark->offset, sizeof poison[0]};
-        if (mark->offset % 4 == 0) {
-            d->vkCmdUpdateBuffer(commands, mark->buffer, mark->offset, sizeof poison[0],
-                                 &poison[w->items[index].is_bandwidth ? i % 2 : 0]);
+        if (mark->offset % 4 == 0 && !is_bandwidth) {
+            d->vkCmdUpdateBuffer(commands, mark->buffer, mark->offset, sizeof poison[0], poison);
         } else {
-            d->vkCmdCopyBuffer(commands, w->status.buffer, mark->buffer, 1, &region);
+            d->vkCmdCopyBuffer(commands, words, mark->buffer, 1, &region);
         }
     }
     collect_sums(d, w, index, marks, false);

@@ -383,7 +383,6 @@ static kq_result add_bandwidth(kq_device *device, const kq_operation *operation,
     const kq_vulkan_memory *to = kq_piece_memory(operation, piece, KQ_TO, NULL);
     const uint64_t end = transfer.to_offset + kq_transfer_written(&transfer);
     kq_vulkan_marks marks = {0};
-    kq_vulkan_add_mark(&marks, to->buffer, end - 8);
     kq_vulkan_add_mark(&marks, to->buffer, end - 4);
     kq_vulkan_poison_marks(d, w, index, &marks);
     kq_result result = kq_vulkan_bandwidth_record(d->pack, from->buffer, to->buffer, &transfer,
@@ -560,8 +559,12 @@ kq_result kq_vulkan_work_run(kq_device *device, void *work, uint32_t index, kq_s
     kq_vulkan_work *w = work;
     *nanoseconds = 0;
     w->lanes[index % KQ_IN_FLIGHT].status = w->items[index].is_quantize ? status : NULL;
-    kq_result result = kq_vulkan_start(d, w, index);
-    result = result != KQ_OK ? result : kq_vulkan_wait(d, w, index);
+    w->items[index].is_doubted = false;
+    kq_result result = KQ_OK;
+    do {
+        result = kq_vulkan_start(d, w, index);
+        result = result != KQ_OK ? result : kq_vulkan_wait(d, w, index);
+    } while (result == KQ_OK && w->items[index].is_doubted);
     return result != KQ_OK || w->times == VK_NULL_HANDLE ? result
                                                          : read_time(d, w, index, nanoseconds);
 }

@@ -637,6 +637,31 @@ static void test_bandwidth(void **state)
     free_operand(&from);
 }
 
+// What is written may be any word, also those that the library looks for where work was lost.
+static void test_bandwidth_of_any_words(void **state)
+{
+    (void)state;
+    static const uint32_t words[] = {0, 0xFFFFFFFFu};
+    operand from = make_operand(UNIT), to = make_operand(UNIT);
+    for (unsigned which = 0; which < 4; which++) {
+        // The first two words of each vector that a lane reads last, and the last two.
+        memset(from.bytes, 0, UNIT);
+        for (size_t i = 0; i < UNIT / 64; i += 4) {
+            store_u32(from.bytes + UNIT / 16 * 15 + 4 * i, words[which % 2]);
+            store_u32(from.bytes + UNIT / 16 * 15 + 4 * i + 4, words[which / 2]);
+            store_u32(from.bytes + UNIT / 16 * 15 + 4 * i + 8, words[which % 2]);
+            store_u32(from.bytes + UNIT / 16 * 15 + 4 * i + 12, words[which / 2]);
+        }
+        memcpy(from.bytes, from.bytes + UNIT - 8, 8);
+        send(&from);
+        for (int reads_only = 0; reads_only < 2; reads_only++) {
+            check_bandwidth(__LINE__, &from, &to, UNIT, reads_only);
+        }
+    }
+    free_operand(&to);
+    free_operand(&from);
+}
+
 static void test_bandwidth_refusals(void **state)
 {
     (void)state;
@@ -689,6 +714,7 @@ static int run_on(const char *name)
         cmocka_unit_test(test_self_test),
         cmocka_unit_test(test_self_test_ops),
         cmocka_unit_test(test_bandwidth),
+        cmocka_unit_test(test_bandwidth_of_any_words),
         cmocka_unit_test(test_bandwidth_refusals),
     };
     const kq_device_params params = {.device = name, .errors = report_errors(&said)};

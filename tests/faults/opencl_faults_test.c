@@ -579,6 +579,68 @@ static void each_command_may_be_lost(void **state)
     assert_true(is_right);
 }
 
+// Of a cut dot some of whose records are zeros: what leaves a sum as it was is done again, and in
+// that, too, a command may be lost.
+static kq_result dot_with_zeros(kq_device *device, uint64_t order, unsigned char *out)
+{
+    enum { G = 60 };
+    static unsigned char lhs[G * KQ_Q4_K_BYTES];
+    static unsigned char rhs[G * KQ_Q8_K_BYTES];
+    kq_buffer *buffers[3] = {NULL, NULL, NULL};
+    draw_q4_k(1, G, lhs);
+    draw_q8_k(2, G, rhs);
+    for (size_t g = 10; g < G; g++) {
+        memset(rhs + KQ_Q8_K_BYTES * g, 0, g % 8 < 5 ? KQ_Q8_K_BYTES : 0);
+    }
+    kq_result result = kq_buffer_create(device, sizeof lhs, &buffers[0]);
+    result = result != KQ_OK ? result : kq_buffer_create(device, sizeof rhs, &buffers[1]);
+    result = result != KQ_OK ? result : kq_buffer_create(device, 4, &buffers[2]);
+    result = result != KQ_OK ? result : kq_buffer_upload(buffers[0], 0, lhs, sizeof lhs);
+    result = result != KQ_OK ? result : kq_buffer_upload(buffers[1], 0, rhs, sizeof rhs);
+    if (result == KQ_OK) {
+        const kq_quantized_dot_args args =
+            dot_args((kq_order)order, buffers[0], buffers[1], G, buffers[2]);
+        result = kq_quantized_dot(device, &args);
+    }
+    result = result != KQ_OK ? result : kq_buffer_download(buffers[2], 0, out, 4);
+    for (size_t i = 0; i < 3; i++) {
+        kq_buffer_destroy(&buffers[i]);
+    }
+    return result;
+}
+
+static kq_result sequential_zeros(kq_device *device, uint64_t seed, unsigned char *out)
+{
+    (void)seed;
+    return dot_with_zeros(device, KQ_ORDER_SEQUENTIAL, out);
+}
+
+static kq_result pairwise_zeros(kq_device *device, uint64_t seed, unsigned char *out)
+{
+    (void)seed;
+    return dot_with_zeros(device, KQ_ORDER_PAIRWISE, out);
+}
+
+static void a_command_done_again_may_be_lost(void **state)
+{
+    (void)state;
+    static trial t;
+    static const own_work works[] = {{"zeros, sequential", sequential_zeros, true},
+                                     {"zeros, pairwise", pairwise_zeros, true}};
+    tally sum = {0, 0};
+    own.wrapped.max_mem_alloc_size = OWN_WORK_SEGMENT;
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+        want(&t, &works[i]);
+        t.name = works[i].name;
+        expect_ok("opening", open_noted(0, &cache, &t.device));
+        lose_each_command(&t, 0, &sum);
+        kq_device_destroy(&t.device);
+    }
+    own.wrapped.max_mem_alloc_size = 0;
+    assert_int_equal(sum.survived, sum.all);
+    assert_true(sum.all > 100);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -590,6 +652,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(each_call_of_an_operation_may_fail),
         cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(each_command_may_be_lost),
+        cmocka_unit_test(a_command_done_again_may_be_lost),
         cmocka_unit_test(leaves_nothing_behind),
     };
     int status = own_start(argc, argv, false);
