@@ -89,19 +89,35 @@ typedef struct job {
 
 // --- Small things
 
+// A path or what a driver says, of which no byte may steer a terminal; it takes `width` columns or
+// more.
+static void print_plain(FILE *file, const char *text, int width)
+{
+    for (; *text; text++) {
+        const unsigned char c = (unsigned char)*text;
+        width -= c >= 0x20 && c < 0x7F ? fprintf(file, "%c", c) : fprintf(file, "\\x%02x", c);
+    }
+    fprintf(file, "%*s", width > 0 ? width : 0, "");
+}
+
 static int complain(const char *subject, const char *text)
 {
-    fprintf(stderr, "gguf_matvec: %s%s%s\n", subject ? subject : "", subject ? ": " : "", text);
+    fputs("gguf_matvec: ", stderr);
+    if (subject) {
+        print_plain(stderr, subject, 0);
+        fputs(": ", stderr);
+    }
+    print_plain(stderr, text, 0);
+    fputs("\n", stderr);
     return EXIT_BAD;
 }
 
 // An error about a tensor of the file.
 static int complain_of(const options *given, const gguf_tensor *tensor, const char *text)
 {
-    char name[160];
-    fprintf(stderr, "gguf_matvec: %s: tensor %s: %s\n", given->path,
-            gguf_quote(tensor->name, name, sizeof(name)), text);
-    return EXIT_BAD;
+    char name[160], all[512];
+    snprintf(all, sizeof(all), "tensor %s: %s", gguf_quote(tensor->name, name, sizeof(name)), text);
+    return complain(given->path, all);
 }
 
 static double seconds(void)
@@ -254,7 +270,8 @@ static void print_other_types(const gguf_file *file)
 
 static void print_tensors(const options *given, const job *work)
 {
-    printf("%s: GGUF version %" PRIu32 ", alignment %" PRIu32 ", %" PRIu64 " tensor%s", given->path,
+    print_plain(stdout, given->path, 0);
+    printf(": GGUF version %" PRIu32 ", alignment %" PRIu32 ", %" PRIu64 " tensor%s",
            work->file->version, work->file->alignment, work->file->tensor_count,
            work->file->tensor_count == 1 ? "" : "s");
     print_other_types(work->file);
@@ -404,7 +421,9 @@ static void keep_reason(void *user, kq_result result, const char *reason)
 static void show_progress(const char *device, const char *what, size_t done, size_t all)
 {
     if (isatty(2)) {
-        fprintf(stderr, "\r%s: %s", device, what);
+        fputs("\r", stderr);
+        print_plain(stderr, device, 0);
+        fprintf(stderr, ": %s", what);
         if (all) {
             fprintf(stderr, " %zu of %zu", done, all);
         }
@@ -588,8 +607,12 @@ static int report(run *r, job *work)
     const int same =
         is_reference || (!memcmp(r->records, work->records, (size_t)record_bytes) &&
                          !memcmp(r->floats, work->results, (size_t)(4 * work->row_count)));
-    printf("%-11s %-36.36s %7zu %9" PRIu64 " %10.3f %8.2f  %016" PRIx64 " %s\n", info->id,
-           info->name, work->tensor_count, work->row_count, 1e3 * r->dot_seconds,
+    char name[37];
+    snprintf(name, sizeof(name), "%.36s", info->name);
+    printf("%-11s ", info->id);
+    print_plain(stdout, name, 36);
+    printf(" %7zu %9" PRIu64 " %10.3f %8.2f  %016" PRIx64 " %s\n", work->tensor_count,
+           work->row_count, 1e3 * r->dot_seconds,
            r->dot_seconds > 0 ? 1e-9 * (double)work->weight_bytes / r->dot_seconds : 0, digest,
            is_reference ? "is it"
            : same       ? "yes"
@@ -607,7 +630,11 @@ static void report_failure(job *work, const char *device, const char *what)
 {
     clear_progress();
     fflush(stdout);
-    fprintf(stderr, "gguf_matvec: device %s: %s\n", device, what);
+    fputs("gguf_matvec: device ", stderr);
+    print_plain(stderr, device, 0);
+    fputs(": ", stderr);
+    print_plain(stderr, what, 0);
+    fputs("\n", stderr);
     work->failed_count++;
 }
 

@@ -4,9 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+// A name may be the manifest's, and no byte of it steers a terminal.
 static void fail(const char *what, const char *name)
 {
-    fprintf(stderr, "%s%s\n", what, name);
+    fputs(what, stderr);
+    for (; *name != '\0'; name++) {
+        fprintf(stderr, *name >= ' ' && *name <= '~' ? "%c" : "\\x%02x", (unsigned char)*name);
+    }
+    fputs("\n", stderr);
     exit(EXIT_FAILURE);
 }
 

@@ -22,6 +22,7 @@ build=${2-$here/../build}
 only=${3-}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+trap 'exit 99' HUP INT TERM
 
 # The driver, and the programs that print lines `faults: WHAT: N of N survived`.
 programs='lavapipe faults/vulkan_faults_test

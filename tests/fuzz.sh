@@ -54,6 +54,8 @@ if ! echo "$try" | clang-14 -fsanitize=fuzzer,address -x c - -o "$build/try" 2>"
     exit 77
 fi
 if [ ! -f "$build/build.ninja" ]; then
+    # Without it meson takes a setup that was interrupted for a finished one.
+    rm -rf "$build/meson-private"
     if ! CC=clang-14 meson setup "$build" --buildtype=debugoptimized -Db_lundef=false \
         -Db_sanitize=address,undefined \
         "-Dc_args=-fsanitize=fuzzer-no-link -fno-sanitize-recover=undefined" >"$build/setup.log" 2>&1; then

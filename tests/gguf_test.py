@@ -177,6 +177,16 @@ def check_arguments(folder):
     check("--help, quiet", run.err and "wrote to stderr")
     check("missing device", *Run(small, device="no such device", status=99).problems)
 
+    # ESC [ 2 J, CSI as one character, a right-to-left override: printed is what Run lets through.
+    evil, shown = "e\x1b[2J\x9b31m\u202ez", "e\\x1b[2J\\xc2\\x9b31m\\xe2\\x80\\xaez"
+    expect("no file of a steering name", folder / evil, status=1, words=[shown])
+    (folder / evil).write_bytes(small.read_bytes())
+    expect("a steering name", folder / evil, status=0, words=[shown])
+    expect("a steering name, other errors", "--tensor=none", folder / evil, status=1, words=[shown])
+    expect("a steering name of values", f"--values={folder / evil}", small, status=1, words=["not finite"])
+    expect("an option that steers", f"--{evil}", small, status=1, words=[shown])
+    expect("a device that steers", small, device=evil, status=99, words=[shown])
+
     run = expect("--list", "--list", small, status=0, words=[t.name for t in make_gguf.SMALL_Q4_K])
     check("--list stops", run.digest() and "ran")
     check("--list, others", "skipped: 1 F32, 1 Q8_0" not in run.out and "no count of other types")

@@ -228,6 +228,20 @@ def test_limit_of_size():
     os.unlink('out')
 
 
+def test_limit_of_size_unheard():
+    """Nobody reads complaints any more: SIGPIPE, of which a program dies."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+
+    there, here = os.pipe()
+    os.close(there)
+    before = listing()
+    for arguments in (['quantize', '--device=reference', 'in.f32', 'new'], ['report', 'r.json', '--output=new']):
+        run(-signal.SIGPIPE, *arguments, stderr=here, preexec_fn=limit)
+        expect(listing() == before, f'left: {set(listing()) - set(before)}')
+    os.close(here)
+
+
 def test_full_disk():
     disk = Path('disk')
     disk.mkdir()
@@ -377,6 +391,16 @@ def test_vectors():
     os.rmdir('v')
 
 
+def test_names_of_devices():
+    """One whose process can't be started is named as it was asked for."""
+    def limit():
+        resource.setrlimit(resource.RLIMIT_NOFILE, (4, 4))
+
+    for option, other in (b'--device=', b'--against=reference'), (b'--against=', b'--device=reference'):
+        done = run(99, 'check', CHECK[-1], option + EVIL, other, preexec_fn=limit)
+        expect(done is None or SHOWN in done.stdout, f'{option!r}: {done and done.stdout!r}')
+
+
 def test_names():
     for name, shown in ((EVIL, SHOWN), (b'--device=x', b'--device=x'), (b'a' * 200 + EVIL, SHOWN)):
         operand = b'./' + name if name.startswith(b'-') else name
@@ -414,7 +438,10 @@ def test_reports():
     done = run(0, 'report', 'h.json', '-o', 'h.html')
     expect(b'e\\x1b[2J\\x0a\\u009b31m\\u202e' in done.stdout, f'{done.stdout!r}')
     page = Path('h.html').read_bytes()
-    expect(page.count(b'</script>') == 2 and b'\x1b' not in page, f'{page.count(b"</script>")} scripts end')
+    expect(page.count(b'</script>') == 2, f'{page.count(b"</script>")} scripts end')
+    # What JSON is printed or written says the same of devices.
+    for c in EVIL.decode('utf-8', 'ignore'):
+        expect(c.isprintable() or c == '\n' or c.encode() not in page, f'{c!r} is in the page')
     many = json.loads(text)
     many['environment'] = {f'V{k}': 'x' for k in range(200000)}
     for content, code, said in (
@@ -552,6 +579,33 @@ def test_ended_checks():
     os.unlink('i.xml')
 
 
+def test_ended_writes():
+    """A signal while a file is written: it is whole, and the command ends by the signal."""
+    Path('large.f32').write_bytes(values(1 << 14))
+    arguments = ['quantize', '--device=reference', 'large.f32', 'i.q8k']
+    run(0, *arguments)
+    whole = Path('i.q8k').read_bytes()
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        process, until = None, time.monotonic() + LIMIT_SECONDS
+        # Once more where the command was faster.
+        while (process is None or process.returncode == 0) and time.monotonic() < until:
+            Path('i.q8k').write_bytes(b'old')
+            process = subprocess.Popen([KQUANT, *arguments], stderr=subprocess.DEVNULL)
+            while not os.path.exists('i.q8k.partial') and process.poll() is None:
+                time.sleep(0.0005)
+            process.send_signal(number)
+            process.wait(timeout=LIMIT_SECONDS)
+        expect(process.returncode == -number, f'{number!r}: exit {process.returncode}')
+        expect(Path('i.q8k').read_bytes() == whole, f'{number!r}: something else was written')
+        expect(not list(Path('.').glob('*.partial*')), f'left: {list(Path(".").glob("*.partial*"))}')
+        for path in Path('.').glob('*.partial*'):
+            path.unlink()
+    # One that is ignored stays so.
+    run(0, *arguments, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN))
+    os.unlink('large.f32')
+    os.unlink('i.q8k')
+
+
 def test_orphans():
     """A child whose parent is gone ends by itself."""
     process = subprocess.Popen([KQUANT, 'check', '--device=reference', '--fault=hang:quantize.base.zeros'],
@@ -601,9 +655,10 @@ def main():
         make_inputs()
         before = listing()
         for test in (test_inputs_are_no_outputs, test_no_ordinary_files, test_links_are_followed, test_permissions,
-                     test_new_names, test_limit_of_size, test_full_disk, test_stdout, test_closed, test_sizes,
-                     test_changing_inputs, test_vectors, test_names, test_reports, test_baselines,
-                     test_ended_checks, test_orphans, test_ended_benches):
+                     test_new_names, test_limit_of_size,
+                     test_limit_of_size_unheard, test_full_disk, test_stdout, test_closed, test_sizes,
+                     test_changing_inputs, test_vectors, test_names, test_names_of_devices, test_reports, test_baselines,
+                     test_ended_checks, test_ended_writes, test_orphans, test_ended_benches):
             begin = time.monotonic()
             test()
             print(f'{test.__name__[5:]}: {time.monotonic() - begin:.1f} s')

@@ -55,8 +55,10 @@ done
 
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+trap 'exit 99' HUP INT TERM
 printf 'machine\tdevice\tcases passed\tfingerprint\n' >"$tmp/lines"
 ran=0
+missing=
 failed=0
 undecided=0
 for name; do
@@ -66,7 +68,10 @@ for name; do
     awk -F '\t' 'NF == 4' "$tmp/out" >>"$tmp/lines"
     case $code in
     0) ran=1 ;;
-    77) echo "machines.sh: $name can't be had here" >&2 ;;
+    77)
+        missing="$missing $name"
+        echo "machines.sh: $name can't be had here" >&2
+        ;;
     99) undecided=1 ;;
     *) failed=1 ;;
     esac
@@ -86,6 +91,10 @@ cat "$tmp/table"
 [ $undecided = 0 ] || exit 99
 [ $ran = 1 ] || exit 77
 if [ -n "$table" ]; then
+    if [ -n "$missing" ]; then
+        echo "machines.sh: no table is written without$missing" >&2
+        exit 77
+    fi
     mkdir -p "$(dirname "$table")"
     { echo "# sh tests/machines.sh --table"; cat "$tmp/table"; } >"$table"
 fi

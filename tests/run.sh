@@ -37,7 +37,7 @@ if [ -n "$missing" ]; then
     [ "$(id -u)" -eq 0 ] || sudo=sudo
     echo "installing$missing"
     $sudo apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq --no-install-recommends $missing \
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $missing \
         >"$out/apt.log" 2>&1 || { tail -20 "$out/apt.log" >&2; exit 1; }
 fi
 sh tests/drivers.sh install
@@ -81,7 +81,7 @@ build_and_test no-opencl gcc '-Dopencl=disabled' '--suite host'
 build_and_test reference gcc '-Dvulkan=disabled -Dopencl=disabled' '--suite host'
 # Host tests, and those of lavapipe and PoCL that tests/sanitize/meson.build names. Leaks count, but
 # for those of a driver that lsan.supp names.
-LSAN_OPTIONS=suppressions=$PWD/tests/sanitize/lsan.supp:print_suppressions=0
+LSAN_OPTIONS="suppressions='$PWD/tests/sanitize/lsan.supp':print_suppressions=0"
 export LSAN_OPTIONS
 build_and_test sanitize gcc '-Db_sanitize=address,undefined -Db_lundef=false --buildtype=debugoptimized' \
     '--suite host --suite sanitize'

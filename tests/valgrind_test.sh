@@ -15,6 +15,7 @@ shift 4
 data=$(cd "$(dirname "$0")" && pwd)/data
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+trap 'exit 99' HUP INT TERM
 
 # A leak or a wrong access is exit code 9; every other one is the command's.
 check()

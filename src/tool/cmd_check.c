@@ -113,8 +113,9 @@ static int compare(const check *check)
             }
         }
     }
-    printf("%" PRIu64 " cases compared with %s, %" PRIu64 " differ\n", compared, other->info.id,
-           differences);
+    printf("%" PRIu64 " cases compared with ", compared);
+    print_text(stdout, other->info.id);
+    printf(", %" PRIu64 " differ\n", differences);
     return differences > 0 ? EXIT_FAILED : compared == 0 ? EXIT_NOTHING : EXIT_DONE;
 }
 

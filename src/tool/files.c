@@ -1,4 +1,5 @@
 #include "files.h"
+#include "interrupt.h"
 #include "platform.h"
 #include "tool.h"
 
@@ -178,18 +179,20 @@ static FILE *open_for(const char *path, char **name, char **target)
 bool is_writable(const char *path)
 {
     char *name, *target;
+    interrupt_hold();
     FILE *file = open_for(path, &name, &target);
-    if (file == NULL) {
-        return false;
+    bool is = file != NULL;
+    if (is) {
+        fclose(file);
+        platform_remove(name);
+        free(name);
+        free(target);
     }
-    fclose(file);
-    platform_remove(name);
-    free(name);
-    free(target);
-    return true;
+    interrupt_release();
+    return is;
 }
 
-bool write_file(const char *path, const uint8_t *bytes, size_t count)
+static bool replace_file(const char *path, const uint8_t *bytes, size_t count)
 {
     path_kind kind = platform_path_kind(path);
     char *name, *target;
@@ -212,11 +215,20 @@ bool write_file(const char *path, const uint8_t *bytes, size_t count)
         why = errno;
     }
     if (!is_good) {
-        complain("%s: can't be written: %s", path, strerror(why));
+        // First, for nobody may read complaints any more, which ends the process.
         platform_remove(name);
+        complain("%s: can't be written: %s", path, strerror(why));
     }
     free(name);
     free(target);
+    return is_good;
+}
+
+bool write_file(const char *path, const uint8_t *bytes, size_t count)
+{
+    interrupt_hold();
+    bool is_good = replace_file(path, bytes, count);
+    interrupt_release();
     return is_good;
 }
 

@@ -18,8 +18,9 @@ bool read_records(const char *path, uint32_t unit, const char *what, uint8_t **b
 // Either path holds exactly these bytes afterwards, or what it held before, also where the machine
 // stops meanwhile. They go to a new file beside it, path.partial or path.partial1 and so on, which
 // takes on its mode and then its name. If path is a symbolic link, all that is done to what it
-// leads to. Written is only what is absent, or an ordinary file that this process may write to.
-// False: the reason was complained about, and the new file is gone.
+// leads to. Written is only what is absent, or an ordinary file that this process may write to. A
+// signal that asks for an end waits until it is done, a second one doesn't. False: the reason was
+// complained about, and the new file is gone.
 bool write_file(const char *path, const uint8_t *bytes, size_t count);
 
 // Whether write_file can do that at the time; asked before long work. False: complained about.

@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 static volatile sig_atomic_t caught;
+static bool is_catching;  // interrupt_catch has been called
 
 static const int signals[] = {
     SIGINT,
@@ -23,11 +24,34 @@ static void notice(int number)
     caught = number;
 }
 
-void interrupt_catch(void)
+static void handle(void (*handler)(int))
 {
     for (size_t k = 0; k < sizeof signals / sizeof signals[0]; k++) {
-        if (signal(signals[k], notice) == SIG_IGN) {
+        if (signal(signals[k], handler) == SIG_IGN) {
             signal(signals[k], SIG_IGN);
+        }
+    }
+}
+
+void interrupt_catch(void)
+{
+    is_catching = true;
+    handle(notice);
+}
+
+void interrupt_hold(void)
+{
+    if (!is_catching) {
+        handle(notice);
+    }
+}
+
+void interrupt_release(void)
+{
+    if (!is_catching) {
+        handle(SIG_DFL);
+        if (interrupt_has_come()) {
+            interrupt_end();
         }
     }
 }

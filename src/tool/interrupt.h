@@ -9,6 +9,11 @@
 void interrupt_catch(void);
 bool interrupt_has_come(void);
 
+// The first of them that comes between these two ends the process at the second; where all are
+// caught anyway they do nothing.
+void interrupt_hold(void);
+void interrupt_release(void);
+
 // Ends the process by the signal that came, as it would have without the above.
 void interrupt_end(void);
 

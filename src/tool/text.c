@@ -102,7 +102,7 @@ void text_add_json(text *text, const char *string)
         uint32_t c = decode(string, &bytes);
         if (c == '"' || c == '\\') {
             text_add(text, "\\%c", (int)c);
-        } else if (c < ' ' || c == '<' || c == 0x7F || c == 0xFFFD) {
+        } else if (c == '<' || c == 0xFFFD || is_steering(c)) {
             text_add(text, "\\u%04x", (unsigned)c);
         } else {
             text_add_bytes(text, string, bytes);

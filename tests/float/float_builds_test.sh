@@ -12,6 +12,7 @@ guard=$3
 shift 3
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+trap 'exit 99' HUP INT TERM
 cat "$guard" >"$dir/guard.h"
 built=0
 

@@ -9,6 +9,7 @@ kquant=$1
 in_state=$2
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
+trap 'exit 99' HUP INT TERM
 
 # everything KQUANT FOLDER: the outputs of its commands; times are left out
 everything()

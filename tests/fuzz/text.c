@@ -38,6 +38,9 @@ static void check_json(const char *string)
     text_add_json(&out, string);
     for (size_t k = 0; k < out.count; k++) {
         REQUIRE((unsigned char)out.bytes[k] >= ' ' && out.bytes[k] != 0x7F && out.bytes[k] != '<');
+        // U+0080 to U+009F
+        REQUIRE(k + 1 == out.count || (unsigned char)out.bytes[k] != 0xC2 ||
+                (unsigned char)out.bytes[k + 1] >= 0xA0);
     }
     cJSON *value = cJSON_ParseWithLength(out.bytes, out.count);
     REQUIRE(cJSON_IsString(value) && is_utf8(value->valuestring));

@@ -11,6 +11,7 @@ gguf=$3
 multiply=$(dirname "$0")/../../samples/multiply.py
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+trap 'exit 99' HUP INT TERM
 wrong=0
 
 fail()

@@ -18,7 +18,7 @@ COMMAND in the machine's root, which holds Debian's libraries and drivers for it
 /kquant.
 
 The host's packages are compilers and qemu (those that packages.txt marks `machine`), installed as
-root; everything foreign is unpacked below build/, and programs are started there in a user
+root or with sudo; everything foreign is unpacked below build/, and programs are started there in a user
 namespace of their own, where the kernel starts the machine's programs with qemu: Linux 6.7 or later,
 or one that has qemu's handlers registered. Nothing of the host's is changed, and no network is used
 where all is there. Exit 0: all passed, 1: something failed, 77: can't be had here, 99: couldn't tell.
@@ -82,10 +82,12 @@ install_host()
     done
     [ -n "$missing" ] || return 0
     [ -n "$may_install" ] || give_up 77 "not installed:$missing"
-    [ "$(id -u)" = 0 ] || give_up 77 "needs root for: apt-get install$missing"
+    sudo=
+    [ "$(id -u)" = 0 ] || sudo=sudo
     say "installing$missing"
-    DEBIAN_FRONTEND=noninteractive apt-get -y --no-install-recommends \
-        --no-remove -o DPkg::Lock::Timeout=600 install $missing >"$folder/apt.log" 2>&1 ||
+    $sudo apt-get update -qq >"$folder/apt.log" 2>&1 || :
+    $sudo env DEBIAN_FRONTEND=noninteractive apt-get -y --no-install-recommends \
+        --no-remove -o DPkg::Lock::Timeout=600 install $missing >>"$folder/apt.log" 2>&1 ||
         give_up 77 "apt-get could not install$missing: $(tail -1 "$folder/apt.log")"
 }
 
@@ -200,6 +202,8 @@ build()
     where=$1
     what=$2
     shift 2
+    # A setup that was interrupted leaves a folder that meson takes for a finished one.
+    [ -f "$where/build.ninja" ] || rm -rf "$where"
     [ -f "$where/build.ninja" ] ||
         meson setup "$where" "$project" -Dmpi=disabled "$@" >"$where.log" 2>&1 ||
         { tail -20 "$where.log" >&2; give_up 99 "meson setup failed"; }

@@ -86,7 +86,7 @@ if [ -n "$missing" ]; then
     [ "$(id -u)" -eq 0 ] || sudo=sudo
     say "installing$missing"
     $sudo apt-get update -qq >"$out/log" 2>&1 9>&- || :
-    DEBIAN_FRONTEND=noninteractive quietly 77 apt-get $sudo apt-get -o DPkg::Lock::Timeout=600 \
+    quietly 77 apt-get $sudo env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=600 \
         install -y --no-install-recommends $missing 9>&-
 fi
 

@@ -76,7 +76,7 @@ install_python()
 # asks for them, whatever the system's is set to.
 fetch_cjson()
 {
-    [ ! -f "$folder/cJSON/cJSON.c" ] || return 0
+    [ ! -f "$folder/cJSON/whole" ] || return 0
     [ "$option" != --no-install ] || give_up 77 "not fetched: the sources of cJSON"
     say "fetching cJSON's sources from Debian"
     rm -rf "$folder/apt" "$folder/cJSON"
@@ -100,6 +100,7 @@ END
     ) >"$folder/apt.log" 2>&1 ||
         give_up 77 "apt-get could not fetch cJSON's sources: $(tail -1 "$folder/apt.log")"
     tar -xf "$folder"/apt/cjson_*.orig.tar.gz -C "$folder/cJSON" --strip-components 1
+    touch "$folder/cJSON/whole"
     rm -rf "$folder/apt"
 }
 
@@ -173,6 +174,7 @@ cpu = '$4'
 endian = 'little'
 END
     if [ ! -f "$built/build.ninja" ]; then
+        rm -rf "$built"
         quietly "$built.log" python3 -m mesonbuild.mesonmain setup "$built" "$project" --werror \
             --cross-file "$folder/$target.ini" --cross-file "$here/zig.ini" -Dtests=false \
             -Dvulkan=enabled -Dopencl=enabled -Dmpi=disabled -Dbuildtype=debugoptimized ||
