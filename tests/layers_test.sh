@@ -63,7 +63,7 @@ undefined()
 # __X_chk and __isoc99_X are glibc's names for X.
 iso='malloc|calloc|realloc|free|mem(cpy|set|cmp|move|chr)'
 iso="$iso|str(len|cmp|ncmp|str|chr|rchr|spn|cspn)|v?snprintf|sscanf"
-helpers='__stack_chk_(fail|guard)|_GLOBAL_OFFSET_TABLE_|__(asan|ubsan|tsan|gcov|llvm)_.*'
+helpers='bcmp|__stack_chk_(fail|guard)|_GLOBAL_OFFSET_TABLE_|__(asan|ubsan|tsan|gcov|llvm)_.*'
 allowed="$iso|__(${iso})_chk|__isoc(99|23)_(${iso})|$helpers|kq_.*"
 
 imports=$(undefined "$pack")

@@ -14,8 +14,8 @@ void text_add_bytes(text *text, const char *bytes, size_t count);
 
 bool text_is_utf8(const char *string);
 
-// A JSON string, with its quotes, which may also stand inside a script element of HTML and steers no
-// terminal. Bytes that are no UTF-8 become U+FFFD.
+// A JSON string, with its quotes, which may also stand inside a script element of HTML and steers
+// no terminal. Bytes that are no UTF-8 become U+FFFD.
 void text_add_json(text *text, const char *string);
 
 // The inside of an attribute or an element of XML. So do control characters that XML 1.0 can't

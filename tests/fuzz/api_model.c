@@ -326,7 +326,7 @@ static void fit(const api_model *model, api_operation *o)
             o->views[0].G /= 2;
             o->views[1].G = o->views[0].G;
         } else if (round > 1) {
-            o->repeat.count[round % 3] /= 2;
+            o->repeat.count[round % 2] /= 2;
         }
     }
 }

@@ -46,9 +46,9 @@ char *fuzz_vectors(const uint8_t *data, size_t size, size_t *count)
         }
     }
     // No byte more than there are, so that reading past the end is noticed.
-    text = realloc(text, *count > 0 ? *count : 1);
-    REQUIRE(text != NULL);
-    return text;
+    void *whole = realloc(text, *count > 0 ? *count : 1);
+    REQUIRE(whole != NULL);
+    return whole;
 }
 
 uint8_t fuzz_byte(fuzz_input *in)

@@ -34,7 +34,7 @@ static void check_tensor(const gguf_file *file, uint64_t index)
     REQUIRE(t->bytes <= file->size - t->offset);
     unsigned __int128 rows = 1;
     for (unsigned i = 0; i < GGUF_MAX_DIMS; i++) {
-        REQUIRE(t->dims[i] > 0 && (i < t->dim_count || t->dims[i] == 1));
+        REQUIRE((i < t->dim_count || t->dims[i] == 1) && t->dims[i] > 0);
         rows *= i > 0 ? t->dims[i] : 1;
     }
     REQUIRE(rows == t->rows);

@@ -105,7 +105,7 @@ static void take_expected(const char *text, char *output)
 static void write_record(const char *block, char *output)
 {
     float values[KQ_BLOCK];
-    uint8_t bytes[KQ_BLOCK_BYTES], record[KQ_Q8_K_BYTES];
+    uint8_t bytes[KQ_BLOCK_BYTES] = {0}, record[KQ_Q8_K_BYTES];
     for (size_t i = 0; i < sizeof bytes; i++) {
         unsigned byte = 0;
         REQUIRE(sscanf(block + 2 * i, "%2x", &byte) == 1);
