@@ -44,6 +44,7 @@ void *__wrap_malloc(size_t bytes)
 
 void *__wrap_calloc(size_t number, size_t bytes)
 {
+    heap.last_calloc_bytes = number * bytes;
     return fails() ? NULL : count(__real_calloc(number, bytes));
 }
 

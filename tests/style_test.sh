@@ -2,7 +2,7 @@
 # usage: style_test.sh
 #
 # C files are as clang-format 14 writes them; no text file has tabs, trailing blanks, a line past 130
-# columns or a missing newline at its end.
+# columns or a missing newline at its end; and no file at all names a folder of who made it.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -24,4 +24,9 @@ for file in $texts; do
         wrong=1
     fi
 done
+if find . -path './build*' -prune -o -path ./.git -prune -o -path ./generated -prune -o -type f -print0 |
+    xargs -0 grep -naE '(^|[^[:alnum:]_$}./-])/(root|Users|work)/'; then
+    echo "style_test: that is a path of some machine"
+    wrong=1
+fi
 exit $wrong

@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "faulty_heap.h"
 #include "support.h"
 #include "vulkan_engine.h"
 
@@ -20,52 +21,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-// --- Host memory. The linker brings the calls of all that is linked in here; those of the driver
-// and the loader it does not see.
-
-static struct {
-    unsigned long calls;
-    long blocks;  // not yet freed
-    size_t last_calloc_bytes;
-} heap;
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *memory, size_t bytes);
-void __real_free(void *memory);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_realloc(void *memory, size_t bytes);
-void __wrap_free(void *memory);
-
-void *__wrap_malloc(size_t bytes)
-{
-    heap.calls++;
-    heap.blocks++;
-    return __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-    heap.calls++;
-    heap.blocks++;
-    heap.last_calloc_bytes = count * bytes;
-    return __real_calloc(count, bytes);
-}
-
-void *__wrap_realloc(void *memory, size_t bytes)
-{
-    heap.calls++;
-    heap.blocks += memory == NULL;
-    return __real_realloc(memory, bytes);
-}
-
-void __wrap_free(void *memory)
-{
-    heap.blocks -= memory != NULL;
-    __real_free(memory);
-}
 
 // Of the whole process, so the driver's too.
 static long resident_bytes(void)
@@ -359,7 +314,7 @@ static void test_frames(void **state)
         if (frame + 1 == WINDOW) {
             live = wrapped_vulkan_live(&e->wrapped);
             calls = heap.calls;
-            blocks = heap.blocks;
+            blocks = heap.live;
         } else if (now - resident < growth) {
             growth = now - resident;
         }
@@ -368,7 +323,7 @@ static void test_frames(void **state)
     print_message("%d frames: the process grew by %ld bytes or more\n", WINDOW, growth);
     assert_int_equal(wrapped_vulkan_live(&e->wrapped), live);
     assert_int_equal(heap.calls, calls);
-    assert_int_equal(heap.blocks, blocks);
+    assert_int_equal(heap.live, blocks);
 #ifndef __SANITIZE_ADDRESS__  // which keeps what is freed
     assert_true(growth <= MOST_BYTES);
 #endif

@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int LLVMFuzzerInitialize(int *argc, char ***argv);
-
 enum { RECORDINGS = 4, MOST_CALLS = 32, MOST_WORK = 1024, MOST_BYTES = 1 << 15 };
 
 // One device, and what the calls have made on it.

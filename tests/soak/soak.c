@@ -8,6 +8,7 @@
 
 #include "soak.h"
 
+#include "../faulty_heap.h"
 #include "../support.h"
 
 #include <inttypes.h>
@@ -183,46 +184,6 @@ static double memory_now(void)
     return kib / 1024;
 }
 
-// What this program and kquant have of the heap, and drivers not: the linker puts these in the
-// place of the functions that both call.
-static atomic_long allocation_count;
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t count, size_t bytes);
-void *__real_realloc(void *memory, size_t bytes);
-void __real_free(void *memory);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t count, size_t bytes);
-void *__wrap_realloc(void *memory, size_t bytes);
-void __wrap_free(void *memory);
-
-void *__wrap_malloc(size_t bytes)
-{
-    void *memory = __real_malloc(bytes);
-    atomic_fetch_add(&allocation_count, memory != NULL);
-    return memory;
-}
-
-void *__wrap_calloc(size_t count, size_t bytes)
-{
-    void *memory = __real_calloc(count, bytes);
-    atomic_fetch_add(&allocation_count, memory != NULL);
-    return memory;
-}
-
-void *__wrap_realloc(void *memory, size_t bytes)
-{
-    void *moved = __real_realloc(memory, bytes);
-    atomic_fetch_add(&allocation_count, memory == NULL && moved != NULL);
-    return moved;
-}
-
-void __wrap_free(void *memory)
-{
-    atomic_fetch_sub(&allocation_count, memory != NULL);
-    __real_free(memory);
-}
-
 static int compare(const void *a, const void *b)
 {
     double difference = *(const double *)a - *(const double *)b;
@@ -333,7 +294,7 @@ static void run_rounds(soak *s, worker *workers)
         pthread_barrier_wait(&s->begin);
         pthread_barrier_wait(&s->end);
         s->memory[round] = memory_now();
-        s->allocations[round] = atomic_load(&allocation_count);
+        s->allocations[round] = heap.live;  // of this program and kquant, not of drivers
         if (seconds_of(CLOCK_MONOTONIC) - told >= 15 || round + 1 == ROUND_COUNT) {
             told = seconds_of(CLOCK_MONOTONIC);
             fprintf(stderr,
